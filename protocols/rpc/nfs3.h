@@ -95,10 +95,10 @@ struct nfs3_call {
 
 /* Peeks at args[0..len), the arguments of `proc` (the payload from body_offset on). WRITE is OK as
  * soon as its data's length word is there; with the whole record in hand a caller can check
- * data_offset + rpc_padded(data_bytes) against it. Results: OK, NEED_MORE, GARBAGE (handle > 64
- * bytes, name > 255 bytes is left to the server: names are limited by it, so only > 64 KiB is
- * garbage). A procedure number that is not NFSv3's: GARBAGE (the caller answers PROC_UNAVAIL
- * before). */
+ * data_offset + rpc_padded(data_bytes) against it. Results: OK, NEED_MORE, GARBAGE (a handle over
+ * 64 bytes, a name over NFS3_NAME_MAX_BYTES, a procedure number that NFSv3 hasn't: the caller
+ * answers PROC_UNAVAIL before). RFC 1813 sets names no limit; servers answer NAMETOOLONG past
+ * theirs, so a caller may forward that case as well as answer it. */
 enum rpc_parse nfs3_parse_call(uint32_t proc, const uint8_t *args, size_t len,
                                struct nfs3_call *out);
 

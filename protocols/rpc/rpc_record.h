@@ -17,16 +17,13 @@
  * was consumed) ERROR                      a cap was passed; the stream can't be resynchronised:
  * close it
  *
- *     struct rpc_record_event e;
- *     while (len > 0) {
+ *     do {
  *         size_t used = rpc_record_next(&decoder, buf, len, &e);
  *         buf += used; len -= used;
  *         switch (e.type) { ... }
- *     }
+ *     } while (e.type != RPC_RECORD_MORE && e.type != RPC_RECORD_ERROR);
  *
- * Every event but MORE and ERROR is complete when returned; END follows the last DATA of a record
- * in a call that consumes nothing only if its buffer is given again, so loop until MORE (the loop
- * above with `while (e.type != MORE)` is the safe form; a call with len 0 is allowed).
+ * (Not `while (len > 0)`: END comes out of a call of its own that consumes nothing.)
  *
  * Sending a record on: one that was collected whole goes out as one fragment (rpc_record_mark). One
  * that is streamed while it arrives goes out as one fragment too when its length is known up front,
