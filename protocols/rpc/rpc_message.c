@@ -11,7 +11,8 @@
 /* ---------------------------------------------------------------------------------- parsing calls
  */
 
-/* AUTH_SYS: stamp, machine name, uid, gid, aux gids. The body must be exactly that. */
+/* AUTH_SYS: stamp, machine name, uid, gid, aux gids; bytes behind them are let pass, as servers do.
+ */
 static bool parse_auth_sys(struct rpc_call *call)
 {
     struct rpc_reader r;

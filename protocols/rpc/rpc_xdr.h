@@ -208,12 +208,12 @@ static inline void rpc_put_opaque(struct rpc_writer *w, const void *data, uint32
 /* Ends the record: stores its mark (one, last fragment) and returns the bytes in the buffer, mark
  * included; 0 when something did not fit. `trailing_bytes` is data that the caller sends itself
  * right behind the buffer (READ and WRITE data, padded): the mark counts it. */
-static inline size_t rpc_writer_finish(struct rpc_writer *w, uint32_t trailing_bytes)
+static inline size_t rpc_writer_finish(struct rpc_writer *w, uint64_t trailing_bytes)
 {
     if (w->overflow)
         return 0;
     size_t bytes = (size_t)(w->at - w->start);
-    uint64_t payload = bytes - RPC_RECORD_MARK_BYTES + (uint64_t)trailing_bytes;
+    uint64_t payload = bytes - RPC_RECORD_MARK_BYTES + trailing_bytes;
     if (payload > 0x7fffffffu)
         return 0;
     rpc_store_u32(w->start, 0x80000000u | (uint32_t)payload);
