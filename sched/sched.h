@@ -32,12 +32,13 @@
  *     OUTSTANDING, a flow while attached.
  *   - No locks, clock or I/O in here: calls on one scheduler are to be serialised by the caller,
  *     and time is passed in (`now_ns`, monotonic nanoseconds, never going back).
- *   - Allocation happens only in sched_create, sched_flow_attach and sched_set_algorithm.
+ *   - Allocation happens only in sched_create and sched_flow_attach.
  *   - Dispatch order is total and repeatable: by tag, then by arrival sequence.
  *
  * Cost of a call, F = backlogged flows: enqueue to a backlogged flow O(1), to an idle one
  * O(log F), never a scan; dispatch O(log F); complete O(1); cancel O(1), or O(log F) for the head
- * of a flow. FIFO: all O(1). Min-SFQ(D): dispatch also O(D) at worst.
+ * of a flow. FIFO: all O(1). Min-SFQ(D): dispatch also O(D) at worst. A
+ * pause of O(F) every 2^40 units of virtual time keeps the tags comparable.
  *
  * The algorithms, equations and sources are described in docs/scheduling.md.
  */
@@ -56,15 +57,18 @@ struct sched_flow;
 
 /*
  * Largest cost of one request, in whatever unit the caller counts (requests, bytes, microseconds):
- * 2^37 - 1, i.e. 128 GiB when counting bytes. A larger cost counts as this much.
+ * 2^40 - 1, i.e. 1 TiB when counting bytes. A larger cost counts as this much.
  */
-#define SCHED_COST_MAX ((UINT64_C(1) << 37) - 1)
+#define SCHED_COST_MAX ((UINT64_C(1) << 40) - 1)
 
+/* The long names keep clear of SCHED_FIFO, a macro of <sched.h> that <pthread.h> brings along. */
 enum sched_algorithm {
-    SCHED_FIFO, /* arrival order over all flows; weights are ignored */
-    SCHED_SFQ,  /* start-time fair queueing: one request outstanding, whatever the depth (if > 0) */
-    SCHED_SFQD, /* SFQ(D): v = start tag of the request dispatched last */
-    SCHED_MINSFQD /* Min-SFQ(D): v = smallest outstanding start tag; a baseline, known unfair */
+    SCHED_ALGORITHM_FIFO,   /* arrival order over all flows; weights are ignored */
+    SCHED_ALGORITHM_SFQ,    /* start-time fair queueing: one request outstanding, whatever the depth
+                               (if > 0) */
+    SCHED_ALGORITHM_SFQD,   /* SFQ(D): v = start tag of the request dispatched last */
+    SCHED_ALGORITHM_MINSFQD /* Min-SFQ(D): v = smallest outstanding start tag; a baseline, known
+                               unfair */
 };
 #define SCHED_ALGORITHMS 4
 
@@ -99,6 +103,12 @@ struct sched_item {
     uint8_t state;       /* enum sched_item_state */
 };
 
+/* Items in order, linked both ways. */
+struct sched_queue {
+    struct sched_item *head;
+    struct sched_item *tail;
+};
+
 /*
  * One flow. Read-only for the caller except through the functions below. The counters hold at any
  * moment between calls.
@@ -112,13 +122,12 @@ struct sched_flow {
     uint32_t queue_limit; /* own limit of queued requests; 0: the scheduler's flow_queue_limit */
 
     /* Private to sched/. */
-    struct sched *sched; /* attached to; NULL when not */
-    struct sched_item *head;
-    struct sched_item *tail;
-    uint64_t reciprocal; /* 2^63 / weight */
-    uint64_t tag;        /* backlogged: start tag of the head; else: last finish tag */
-    uint64_t tag_rest;   /* what `tag` leaves out, in 2^-39 of its last place */
-    int64_t owed;        /* corrections not yet part of a tag */
+    struct sched *sched;      /* attached to; NULL when not */
+    struct sched_queue queue; /* what waits, oldest first (empty under FIFO, which has one queue) */
+    uint64_t reciprocal;      /* 2^63 / weight */
+    uint64_t tag;             /* backlogged: start tag of the head; else: last finish tag */
+    uint64_t tag_rest;        /* what `tag` leaves out, in 2^-43 of its last place */
+    int64_t owed;             /* corrections not yet part of a tag */
     uint32_t heap_index;
     uint8_t place; /* where the flow stands, see sched/engine/engine.h */
     bool pinned;
@@ -286,6 +295,6 @@ uint64_t sched_queued_cost(const struct sched *s);      /* and their cost */
 uint64_t sched_outstanding(const struct sched *s);      /* requests at the service */
 uint64_t sched_outstanding_cost(const struct sched *s); /* and their cost as charged */
 uint64_t sched_flows(const struct sched *s);            /* attached flows */
-uint64_t sched_virtual_time(const struct sched *s);     /* in 2^-24 cost units at weight 1; wraps */
+uint64_t sched_virtual_time(const struct sched *s);     /* in 2^-20 cost units at weight 1; wraps */
 
 #endif
