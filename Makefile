@@ -23,7 +23,7 @@ FUZZ_CC := clang
 WARNINGS := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 DEFINES := -D_GNU_SOURCE
 # Only when the packages are there: `make deps` and `make help` work before them.
-PKGS := libevent_core libtirpc libcyaml jansson
+PKGS := libevent_core libevent_extra libtirpc libcyaml jansson
 PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 OPTIMISE := $(if $(SANITIZER),-O1 -fno-omit-frame-pointer,-O2)
 CFLAGS = -std=gnu11 -g $(OPTIMISE) $(WARNINGS) $(DEFINES) -I. $(PKG_CFLAGS) -pthread \

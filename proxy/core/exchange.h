@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An exchange: one request and its reply. The one object a request is, from its first parsed byte
+ * to its last answered one; protocols embed it in theirs (http_exchange, nfs_exchange).
+ *
+ *      READING ──gate_submit──> SUBMITTED ──> QUEUED ──> DISPATCHED ──gate_finish──> FINISHED ──>
+ * released │            │            │ └── refused ─┴─ cancelled ┘ (READING again: the owner
+ * answers and frees it)
+ *
+ *   READING     the owner's alone
+ *   SUBMITTED   on its loop's list; the gate looks at it when the loop settles
+ *   QUEUED      in the scheduler, under the gate's lock; any thread may dispatch it
+ *   DISPATCHED  holds a slot of `server`; the owner's again once `ops->dispatched` was called
+ *   FINISHED    on its loop's list; the slot is freed when the loop settles, then `ops->released`
+ * is called
+ *
+ * An exchange never leaves its loop: every callback comes on the thread of `loop`. Its memory must
+ * stay until `released`, or until the owner has it back in READING.
+ */
+#ifndef SPILLWAY_CORE_EXCHANGE_H
+#define SPILLWAY_CORE_EXCHANGE_H
+
+#include "proxy/io/loop.h"
+#include "sched/sched.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#define EXCHANGE_KEY_BYTES                                                                         \
+    64 /* of a flow's key (header value, address, uid); longer ones are cut */
+
+struct exchange;
+struct flow;
+struct flow_class;
+struct lane;
+struct plan_pool;
+struct server;
+
+enum exchange_state {
+    EXCHANGE_READING,
+    EXCHANGE_SUBMITTED,
+    EXCHANGE_QUEUED,
+    EXCHANGE_DISPATCHED,
+    EXCHANGE_FINISHED,
+};
+
+enum refusal {
+    REFUSAL_FLOW_FULL, /* the flow's queue limit */
+    REFUSAL_POOL_FULL, /* the pool's queue limit */
+    REFUSAL_TIMEOUT,   /* waited too long */
+    REFUSAL_NO_SERVER, /* no server of the pool is in service */
+};
+
+/* How it ended at the server; for the meters. */
+enum outcome {
+    OUTCOME_ANSWERED, /* a whole reply came */
+    OUTCOME_FAILED,   /* the server's fault: connect, reset, nonsense, time-out */
+    OUTCOME_ABORTED,  /* the client went away in the middle */
+};
+
+struct exchange_ops {
+    /* Its turn has come and it holds a slot of exchange->server: send it. */
+    void (*dispatched)(struct exchange *exchange);
+    /* It will not be served; the exchange is the owner's again. */
+    void (*refused)(struct exchange *exchange, enum refusal refusal);
+    /* The gate is done with it: free it. */
+    void (*released)(struct exchange *exchange);
+};
+
+struct exchange {
+    struct sched_item item;
+    struct loop_message message; /* hand-over of a dispatch to its loop */
+    STAILQ_ENTRY(exchange) link; /* submitted and finished lists */
+    const struct exchange_ops *ops;
+    struct loop *loop;
+    const struct plan_pool *pool; /* its plan is held from gate_submit's caller on: see plan.h */
+    struct lane *lane;
+    struct flow_class *class; /* the declared flow it belongs to */
+    struct flow *flow;        /* the instance, from QUEUED on */
+    struct server *server;    /* from DISPATCHED on */
+    struct timer queue_timer;
+
+    uint8_t state;   /* enum exchange_state; QUEUED <-> others only under the gate's lock */
+    uint8_t outcome; /* enum outcome, set by gate_finish */
+    bool abandoned;  /* nobody waits for it any more, but it is on its way to `dispatched` */
+    uint8_t key_length;
+    uint8_t key[EXCHANGE_KEY_BYTES];
+
+    uint64_t cost;
+    uint64_t bytes_in;
+    uint64_t bytes_out;
+    uint64_t arrived_ns;
+    uint64_t queued_ns;
+    uint64_t dispatched_ns;
+    uint64_t finished_ns;
+};
+
+STAILQ_HEAD(exchange_list, exchange);
+
+/* Readies the core part; the rest is set by classify (plan.h) and the owner. */
+void exchange_init(struct exchange *exchange, struct loop *loop, const struct exchange_ops *ops,
+                   uint64_t arrived_ns);
+
+#endif

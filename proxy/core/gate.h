@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The gate: where exchanges wait in front of a pool.
+ *
+ * A loop talks to a gate in batches: gate_submit() and gate_finish() only append to the loop's
+ * side; when the loop settles, the gate's pump takes the lock once, ends what has finished, queues
+ * or refuses what is new, and dispatches as long as the scheduler names a request and a server has
+ * room. Dispatches of other loops' exchanges are handed to them in one batch each.
+ *
+ * Depth: a server never has more than its depth outstanding, the pool never more than its total (if
+ * set). A server that failed `dead_after` times in a row gets nothing for `dead_for`; then one
+ * request tries it.
+ */
+#ifndef SPILLWAY_CORE_GATE_H
+#define SPILLWAY_CORE_GATE_H
+
+#include "proxy/core/pool.h"
+
+/* The exchange has pool, lane, class, key and cost (see plan_classify). READING -> SUBMITTED. */
+void gate_submit(struct exchange *exchange);
+
+/*
+ * Ends a DISPATCHED exchange: its slot is freed when the loop settles. `true_cost` corrects what
+ * was charged (exchange->cost when there is nothing better). ops->released follows.
+ */
+void gate_finish(struct exchange *exchange, enum outcome outcome, uint64_t true_cost);
+
+/*
+ * The owner gives up an exchange that is SUBMITTED, QUEUED or on its way to `dispatched`. True: it
+ * has left the gate and is the owner's again. False: a dispatch is under way; `released` will be
+ * called in its stead and the owner must forget it now. Counted as cancelled.
+ */
+bool gate_cancel(struct exchange *exchange);
+
+/*
+ * The server of a DISPATCHED exchange did not take it (connecting failed, or the connection turned
+ * out closed): counts the failure and gives the exchange a slot of another usable server of its
+ * lane, or of the same one if it is the only one. False: none has room or is usable; finish it as
+ * failed. `failure`: whether this counts against the server.
+ */
+bool gate_move(struct exchange *exchange, bool failure);
+
+/* A connection attempt's result, for the server's health. */
+void gate_server_connected(struct server *server);
+void gate_server_failed(struct server *server, uint64_t now_ns);
+
+/* For NFS: the lane a new client connection is bound to; stable for a client address. NULL: none
+ * usable. */
+struct lane *gate_choose_lane(struct pool *pool, const struct sockaddr *client, uint64_t now_ns);
+
+/* Pumps from outside a turn (a change of depth, weight, state): any thread. */
+void gate_kick(struct pool *pool);
+
+/* Recomputes a lane's depth from its servers; under the lock. */
+void gate_update_depth(struct lane *lane);
+
+/* The number of requests waiting, for Retry-After. */
+uint64_t gate_queued(struct pool *pool);
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A pool: servers, the flows that share them, and the gate in front.
+ *
+ *      pool ── lock
+ *        ├── classes: the declared flows, with their weights and meters
+ *        └── lanes, each a scheduler with its servers and its flows (instances of the classes)
+ *
+ * HTTP has one lane over all servers: any server may take the next request. An NFS client's
+ * connection stays with one server, so each NFS server has a lane of its own and shares hold at
+ * each server.
+ *
+ * Everything in here but names and addresses changes under `lock` alone, and no system call is made
+ * under it. Pools, servers and classes live until the process ends: what a reload takes out is
+ * marked `removed` and used again when it comes back. So threads may keep pointers to them.
+ */
+#ifndef SPILLWAY_CORE_POOL_H
+#define SPILLWAY_CORE_POOL_H
+
+#include "proxy/config/config.h"
+#include "proxy/control/meters.h"
+#include "proxy/core/exchange.h"
+
+#include <pthread.h>
+#include <uthash.h>
+
+struct pool;
+
+enum server_state {
+    SERVER_READY,
+    SERVER_DEAD,  /* failed `dead_after` times in a row; tried again at dead_until_ns */
+    SERVER_DRAIN, /* by the operator: finishes what it has, gets nothing new */
+};
+
+struct server {
+    struct pool *pool;
+    struct lane *lane;
+    TAILQ_ENTRY(server) link; /* in its lane */
+    char *name;
+    char *address_text;
+    struct config_endpoint *endpoints; /* tried in turn */
+    size_t endpoint_count;
+    uint32_t mount_port; /* as in config_server */
+    unsigned index;      /* unique in the process: of the workers' idle lists */
+    atomic_uint endpoint_turn;
+
+    enum server_state state;
+    bool removed; /* not in the configuration any more */
+    uint64_t depth;
+    uint64_t outstanding;
+    uint64_t outstanding_cost;
+    uint32_t failures; /* in a row */
+    uint64_t dead_until_ns;
+    bool on_trial; /* dead, its time is over, and one request was sent to see */
+    struct server_meters meters;
+};
+
+/* A declared flow. */
+struct flow_class {
+    struct pool *pool;
+    TAILQ_ENTRY(flow_class) link;
+    char *name;
+    uint32_t weight;
+    bool keyed; /* its instances are made by key and retired when idle */
+    bool removed;
+    uint32_t key_limit;
+    uint32_t instances;           /* keyed ones, over all lanes */
+    uint64_t queued, outstanding; /* requests, over all lanes and instances */
+    struct flow_meters meters;
+};
+
+/* An instance of a class in a lane: what the scheduler knows as a flow. */
+struct flow {
+    struct sched_flow sched;
+    struct flow_class *class;
+    UT_hash_handle hash; /* by `id` */
+    struct flow_id {
+        struct flow_class *class;
+        uint8_t length;
+        uint8_t key[EXCHANGE_KEY_BYTES];
+    } id;
+};
+
+struct lane {
+    struct pool *pool;
+    TAILQ_ENTRY(lane) link;
+    struct sched *sched;
+    TAILQ_HEAD(server_list, server) servers;
+    struct server *cursor; /* round robin: the server chosen last */
+    struct flow *flows;    /* uthash, by flow.id */
+};
+
+/* A loop's share of a gate: what it has to say when it settles. */
+struct gate_side {
+    struct turn_hook hook;
+    struct loop *loop;
+    struct pool *pool;
+    struct exchange_list submitted;
+    struct exchange_list finished;
+};
+
+struct pool {
+    pthread_mutex_t lock;
+    char *name;
+    TAILQ_ENTRY(pool) link;
+    bool nfs;
+    bool removed;
+    enum sched_algorithm algorithm;
+    enum config_balance balance;
+    enum config_depth_unit depth_unit;
+    uint64_t depth; /* total over the lanes; 0: the servers' depths alone */
+    uint64_t outstanding, outstanding_cost;
+    uint64_t queue_limit, flow_limit, queue_timeout_ns;
+    uint32_t dead_after;
+    uint64_t dead_for_ns;
+    TAILQ_HEAD(lane_list, lane) lanes;
+    TAILQ_HEAD(flow_class_list, flow_class) classes;
+    struct flow_class *default_class;
+    struct flow_meters meters;
+    struct gate_side *sides; /* by loop index */
+    unsigned side_count;
+    struct loop_message kick; /* to the first loop: pump without having anything to say */
+    atomic_bool kicked;
+};
+
+TAILQ_HEAD(pool_list, pool);
+
+#endif
