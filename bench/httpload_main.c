@@ -29,6 +29,7 @@
 #define DISCARD_LIMIT_BYTES (4u << 20)
 #define REQUEST_LIMIT_BYTES 2048
 #define EVENTS              256
+#define FLOW_LIMIT          64
 #define TURN_LIMIT_MS       100
 
 enum step {
@@ -38,9 +39,15 @@ enum step {
     STEP_ENDING,
 };
 
+struct request {
+    size_t length;
+    char text[REQUEST_LIMIT_BYTES];
+};
+
 struct connection {
     int fd;
     enum step step;
+    const struct request *request;
     uint64_t sent_ns;
     uint64_t body_left;
     size_t have;
@@ -52,8 +59,8 @@ struct load {
     unsigned connections;
     bool close_each;
     uint64_t expected_bytes;
-    char request[REQUEST_LIMIT_BYTES];
-    size_t request_length;
+    unsigned flows;
+    struct request requests[FLOW_LIMIT];
     int epoll;
     bool hopeless;
     struct bench_window window;
@@ -96,11 +103,11 @@ static void fail(struct connection *c)
 /* Requests are far smaller than an empty send buffer: a short send means a broken connection. */
 static int send_request(struct connection *c, uint64_t now_ns)
 {
-    ssize_t sent = send(c->fd, load.request, load.request_length, MSG_NOSIGNAL);
+    ssize_t sent = send(c->fd, c->request->text, c->request->length, MSG_NOSIGNAL);
 
     if (sent < 0)
         return -errno;
-    if ((size_t)sent != load.request_length)
+    if ((size_t)sent != c->request->length)
         return -EIO;
     c->step = STEP_WAITING;
     if (!load.close_each)
@@ -214,6 +221,7 @@ static int run(struct connection *connections)
 
     for (unsigned i = 0; i < load.connections; i++) {
         connections[i].fd = -1;
+        connections[i].request = &load.requests[i % load.flows];
         reopen(&connections[i]);
     }
     while (!load.hopeless && bench_window_poll(&load.window, now_ns)) {
@@ -234,21 +242,28 @@ static const char usage[] =
     "  --bytes N         ask for /N and expect N bytes (128)\n"
     "  --connections N   connections, one request in flight on each (64)\n"
     "  --header LINE     one more header line in each request (may be repeated)\n"
+    "  --flows N         connections take turns at X-Flow: f0 .. f(N-1); none by default\n"
     "  --close           a new connection for every request\n" BENCH_WINDOW_USAGE
     "Prints one line of JSON.\n";
 
-static void build_request(const char *headers)
+/* The request of flow number `flow`. */
+static void build_request(const char *headers, unsigned flow)
 {
-    int length = snprintf(load.request, sizeof(load.request),
-                          "GET /%llu HTTP/1.1\r\nHost: bench.example\r\n%s%s\r\n",
-                          (unsigned long long)load.expected_bytes, headers,
-                          load.close_each ? "Connection: close\r\n" : "");
+    struct request *request = &load.requests[flow];
+    char line[32] = "";
+    int length;
 
-    if (length < 0 || (size_t)length >= sizeof(load.request)) {
+    if (load.flows)
+        snprintf(line, sizeof(line), "X-Flow: f%u\r\n", flow);
+    length = snprintf(request->text, sizeof(request->text),
+                      "GET /%llu HTTP/1.1\r\nHost: bench.example\r\n%s%s%s\r\n",
+                      (unsigned long long)load.expected_bytes, line, headers,
+                      load.close_each ? "Connection: close\r\n" : "");
+    if (length < 0 || (size_t)length >= sizeof(request->text)) {
         fprintf(stderr, "httpload: the request is longer than %d bytes\n", REQUEST_LIMIT_BYTES);
         exit(2);
     }
-    load.request_length = (size_t)length;
+    request->length = (size_t)length;
 }
 
 static void read_options(int argc, char **argv)
@@ -257,6 +272,7 @@ static void read_options(int argc, char **argv)
                                             {"bytes", required_argument, NULL, 'b'},
                                             {"connections", required_argument, NULL, 'c'},
                                             {"header", required_argument, NULL, 'H'},
+                                            {"flows", required_argument, NULL, 'f'},
                                             {"close", no_argument, NULL, 'x'},
                                             {"help", no_argument, NULL, 'h'},
                                             BENCH_WINDOW_OPTIONS,
@@ -280,6 +296,9 @@ static void read_options(int argc, char **argv)
         case 'H':
             snprintf(headers + used, sizeof(headers) - used, "%s\r\n", optarg);
             break;
+        case 'f':
+            load.flows = (unsigned)bench_option_count("flows", optarg, 1, FLOW_LIMIT);
+            break;
         case 'x':
             load.close_each = true;
             break;
@@ -294,7 +313,9 @@ static void read_options(int argc, char **argv)
         fputs(usage, stderr);
         exit(2);
     }
-    build_request(headers);
+    for (unsigned i = 0; i == 0 || i < load.flows; i++)
+        build_request(headers, i);
+    load.flows = load.flows ? load.flows : 1;
 }
 
 int main(int argc, char **argv)
