@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * engine.c: the requests' side of the scheduler: states, counters, limits, depth, choice of the
+ * algorithm. The order itself is the algorithm's (engine.h).
+ *
+ * Invariants between calls:
+ *   - s->queued = sum of flow->queued, and so for the other three counters;
+ *   - an item is QUEUED iff it is in its flow's queue or s->arrivals, OUTSTANDING iff in s->out;
+ *   - a flow is ACTIVE iff it has queued or outstanding items;
+ *   - nothing queued and nothing outstanding implies v is not before any finish tag given.
+ */
+#include "sched/engine/engine.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct sched_ops *const algorithms[SCHED_ALGORITHMS] = {
+    [SCHED_ALGORITHM_FIFO] = &sched_fifo_ops,
+    [SCHED_ALGORITHM_SFQ] = &sched_sfq_ops,
+    [SCHED_ALGORITHM_SFQD] = &sched_sfqd_ops,
+    [SCHED_ALGORITHM_MINSFQD] = &sched_minsfqd_ops,
+};
+
+static bool algorithm_known(enum sched_algorithm algorithm)
+{
+    return (unsigned)algorithm < SCHED_ALGORITHMS;
+}
+
+static bool unit_known(enum sched_depth_unit unit)
+{
+    return unit == SCHED_DEPTH_REQUESTS || unit == SCHED_DEPTH_COST;
+}
+
+struct sched *sched_create(const struct sched_params *params)
+{
+    if (!algorithm_known(params->algorithm) || !unit_known(params->depth_unit)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    struct sched *s = calloc(1, sizeof(*s));
+    if (s == NULL)
+        return NULL;
+    s->ops = algorithms[params->algorithm];
+    s->algorithm = params->algorithm;
+    s->depth_unit = params->depth_unit;
+    s->depth = params->depth;
+    s->flow_queue_limit = params->flow_queue_limit;
+    s->total_queue_limit = params->total_queue_limit;
+    s->vtime = params->virtual_start;
+    s->max_finish = s->vtime;
+    s->front = s->vtime;
+    s->rebased = s->vtime;
+    return s;
+}
+
+void sched_destroy(struct sched *s)
+{
+    if (s == NULL)
+        return;
+    for (struct sched_flow *flow = s->all; flow != NULL; flow = flow->all_next)
+        flow->sched = NULL;
+    heap_fini(&s->ready);
+    heap_fini(&s->owing);
+    free(s);
+}
+
+int sched_set_depth(struct sched *s, uint64_t depth)
+{
+    s->depth = depth;
+    return 0;
+}
+
+int sched_set_depth_unit(struct sched *s, enum sched_depth_unit unit)
+{
+    if (!unit_known(unit))
+        return -EINVAL;
+    s->depth_unit = unit;
+    return 0;
+}
+
+int sched_set_limits(struct sched *s, uint64_t flow_queue_limit, uint64_t total_queue_limit)
+{
+    s->flow_queue_limit = flow_queue_limit;
+    s->total_queue_limit = total_queue_limit;
+    return 0;
+}
+
+int sched_set_algorithm(struct sched *s, enum sched_algorithm algorithm)
+{
+    if (!algorithm_known(algorithm))
+        return -EINVAL;
+    if (algorithm == s->algorithm)
+        return 0;
+    s->ops->leave(s);
+    s->algorithm = algorithm;
+    s->ops = algorithms[algorithm];
+    s->ops->enter(s);
+    return 0;
+}
+
+const char *sched_algorithm_name(enum sched_algorithm algorithm)
+{
+    return algorithm_known(algorithm) ? algorithms[algorithm]->name : NULL;
+}
+
+int sched_algorithm_from_name(const char *name)
+{
+    for (int i = 0; i < SCHED_ALGORITHMS; i++)
+        if (strcmp(name, algorithms[i]->name) == 0)
+            return i;
+    return -EINVAL;
+}
+
+void sched_item_init(struct sched_item *item)
+{
+    *item = (struct sched_item){.state = SCHED_ITEM_IDLE};
+}
+
+/* The counters of a waiting item, added or taken away. */
+static void count_queued(struct sched *s, struct sched_item *item)
+{
+    s->queued++;
+    s->queued_cost += item->cost;
+    item->flow->queued++;
+    item->flow->queued_cost += item->cost;
+}
+
+static void uncount_queued(struct sched *s, struct sched_item *item)
+{
+    s->queued--;
+    s->queued_cost -= item->cost;
+    item->flow->queued--;
+    item->flow->queued_cost -= item->cost;
+}
+
+static void uncount_outstanding(struct sched *s, struct sched_item *item)
+{
+    s->outstanding--;
+    s->outstanding_cost -= item->cost;
+    item->flow->outstanding--;
+    item->flow->outstanding_cost -= item->cost;
+}
+
+/* An item has left for good: its flow may be empty now, and the busy period may have ended. */
+static void item_gone(struct sched *s, struct sched_item *item)
+{
+    struct sched_flow *flow = item->flow;
+
+    item->state = SCHED_ITEM_IDLE;
+    if (flow->queued == 0 && flow->outstanding == 0)
+        sched_flow_rest(s, flow);
+    if (s->queued == 0 && s->outstanding == 0)
+        s->vtime = vtime_later(s->vtime, s->max_finish);
+}
+
+enum sched_verdict sched_enqueue(struct sched *s, struct sched_flow *flow, struct sched_item *item,
+                                 uint64_t cost, uint64_t now_ns)
+{
+    assert(flow->sched == s && item->state == SCHED_ITEM_IDLE);
+    uint64_t flow_limit = flow->queue_limit != 0 ? flow->queue_limit : s->flow_queue_limit;
+    if (flow_limit != 0 && flow->queued >= flow_limit)
+        return SCHED_FLOW_FULL;
+    if (s->total_queue_limit != 0 && s->queued >= s->total_queue_limit)
+        return SCHED_TOTAL_FULL;
+
+    if (cost > SCHED_COST_MAX)
+        cost = SCHED_COST_MAX;
+    item->flow = flow;
+    item->cost = cost != 0 ? cost : 1;
+    item->sequence = s->sequence++;
+    item->arrival_ns = now_ns;
+    item->state = SCHED_ITEM_QUEUED;
+    if (flow->place != FLOW_ACTIVE)
+        sched_flow_wake(s, flow);
+    s->ops->queue(s, item);
+    count_queued(s, item);
+    return SCHED_OK;
+}
+
+static bool room_for(const struct sched *s, uint64_t cost)
+{
+    if (s->outstanding == 0)
+        return s->depth > 0;
+    if (s->ops->serial)
+        return false;
+    if (s->depth_unit == SCHED_DEPTH_REQUESTS)
+        return s->outstanding < s->depth;
+    return s->outstanding_cost < s->depth && cost <= s->depth - s->outstanding_cost;
+}
+
+struct sched_item *sched_dispatch(struct sched *s, uint64_t now_ns)
+{
+    (void)now_ns;
+    if (s->queued == 0)
+        return NULL;
+    struct sched_item *item = s->ops->peek(s);
+    if (!room_for(s, item->cost))
+        return NULL;
+
+    assert(item->state == SCHED_ITEM_QUEUED);
+    uncount_queued(s, item);
+    s->outstanding++;
+    s->outstanding_cost += item->cost;
+    item->flow->outstanding++;
+    item->flow->outstanding_cost += item->cost;
+    item->state = SCHED_ITEM_OUTSTANDING;
+    s->ops->take(s, item);
+    sched_flows_settle(s);
+    return item;
+}
+
+void sched_requeue_front(struct sched *s, struct sched_item *item)
+{
+    assert(item->state == SCHED_ITEM_OUTSTANDING && item->flow->sched == s);
+    uncount_outstanding(s, item);
+    queue_remove(&s->out, item);
+    item->state = SCHED_ITEM_QUEUED;
+    s->ops->put_back(s, item);
+    count_queued(s, item);
+}
+
+void sched_complete(struct sched *s, struct sched_item *item, uint64_t true_cost, uint64_t now_ns)
+{
+    (void)now_ns;
+    assert(item->state == SCHED_ITEM_OUTSTANDING && item->flow->sched == s);
+    uncount_outstanding(s, item);
+    queue_remove(&s->out, item);
+    s->ops->done(s, item, true_cost < SCHED_COST_MAX ? true_cost : SCHED_COST_MAX);
+    item_gone(s, item);
+}
+
+void sched_cancel(struct sched *s, struct sched_item *item, uint64_t now_ns)
+{
+    (void)now_ns;
+    assert(item->state == SCHED_ITEM_QUEUED && item->flow->sched == s);
+    uncount_queued(s, item);
+    s->ops->remove(s, item);
+    item_gone(s, item);
+}
+
+enum sched_algorithm sched_algorithm_of(const struct sched *s)
+{
+    return s->algorithm;
+}
+
+uint64_t sched_depth(const struct sched *s)
+{
+    return s->depth;
+}
+
+uint64_t sched_queued(const struct sched *s)
+{
+    return s->queued;
+}
+
+uint64_t sched_queued_cost(const struct sched *s)
+{
+    return s->queued_cost;
+}
+
+uint64_t sched_outstanding(const struct sched *s)
+{
+    return s->outstanding;
+}
+
+uint64_t sched_outstanding_cost(const struct sched *s)
+{
+    return s->outstanding_cost;
+}
+
+uint64_t sched_flows(const struct sched *s)
+{
+    return s->flows;
+}
+
+uint64_t sched_virtual_time(const struct sched *s)
+{
+    return s->vtime;
+}
