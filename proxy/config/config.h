@@ -107,10 +107,11 @@ struct config_pair {
     const char *value;
 };
 
+/* Numbered as enum nfs_class of protocols/rpc/nfs3.h. */
 enum config_procedure_class {
+    CONFIG_CLASS_METADATA,
     CONFIG_CLASS_READ,
     CONFIG_CLASS_WRITE,
-    CONFIG_CLASS_METADATA,
     CONFIG_CLASS_COUNT,
     CONFIG_CLASS_ANY = CONFIG_CLASS_COUNT, /* in a match: not looked at */
 };
@@ -181,8 +182,8 @@ struct config_flow {
     struct config_match match;
     enum config_flow_by by;
     const char *by_header; /* header name when by is CONFIG_FLOW_BY_HEADER, else NULL */
-    uint32_t key_limit;    /* how many instances `by` may make at a time; requests beyond go to the
-                              default flow */
+    /* How many instances `by` may make at a time; further keys share one more. */
+    uint32_t key_limit;
 };
 
 struct config_cost_entry {
