@@ -113,18 +113,19 @@ struct nfs4_compound {
     uint64_t read_bytes;        /* asked for by READ, READ_PLUS, READDIR, LISTXATTRS */
     uint64_t write_bytes;       /* WRITE data, WRITE_SAME pattern, SETXATTR value */
     uint64_t offset;            /* of the first READ or WRITE */
-    struct rpc_slice handle;    /* the current file handle at the first operation that moves data,
-                                   else the last one known; absent when none was known there */
-    bool root;                  /* PUTROOTFH was the origin of that handle: none to show, the
-                                   export is the pseudo root */
-    enum nfs_class class;
-    bool leading_sequence; /* the first operation is SEQUENCE */
-    bool has_seqid;        /* an operation seen advances an owner's sequence in v4.0: OPEN,
-                              OPEN_CONFIRM, OPEN_DOWNGRADE, CLOSE, LOCK, LOCKU */
-    bool idempotent;       /* all was seen, and all of it can be executed twice */
-    bool partial;          /* stopped at an unknown operation, or for want of bytes */
-    uint32_t stopped_op;   /* the number of the operation it stopped at, when partial */
-    uint64_t need_bytes;   /* NEED_MORE: length of args that would let the walk go on */
+    struct rpc_slice handle;    /* the file handle put last before the first operation that moves
+                                   data, or before the end; absent when none was put */
+    bool handle_exact;          /* that operation acts on `handle` itself, not on something that was
+                                   looked up beneath it or on a handle the proxy can't see */
+    bool root;                  /* `handle` is absent because PUTROOTFH was put */
+    enum nfs_class class;       /* of the first operation that moves data, else metadata */
+    bool leading_sequence;      /* the first operation is SEQUENCE */
+    bool has_seqid;             /* an operation seen advances an owner's sequence in v4.0: OPEN,
+                                   OPEN_CONFIRM, OPEN_DOWNGRADE, CLOSE, LOCK, LOCKU */
+    bool idempotent;            /* all was seen, and all of it can be executed twice */
+    bool partial;               /* stopped at an unknown operation, or for want of bytes */
+    uint32_t stopped_op;        /* the number of the operation it stopped at, when partial */
+    uint64_t need_bytes;        /* NEED_MORE: length of args that would let the walk go on */
 };
 
 /* Reads args[0..len), the arguments of COMPOUND. Results: OK (possibly partial), NEED_MORE (what
