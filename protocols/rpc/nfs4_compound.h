@@ -122,6 +122,8 @@ struct nfs4_compound {
     bool leading_sequence;      /* the first operation is SEQUENCE */
     bool has_seqid;             /* an operation seen advances an owner's sequence in v4.0: OPEN,
                                    OPEN_CONFIRM, OPEN_DOWNGRADE, CLOSE, LOCK, LOCKU */
+    bool no_delay;              /* one seen must not meet DELAY in v4.0: RENEW, SETCLIENTID,
+                                   SETCLIENTID_CONFIRM, RELEASE_LOCKOWNER */
     bool idempotent;            /* all was seen, and all of it can be executed twice */
     bool partial;               /* stopped at an unknown operation, or for want of bytes */
     uint32_t stopped_op;        /* the number of the operation it stopped at, when partial */
