@@ -8,11 +8,11 @@
  * Invariants
  *   - A descriptor is registered once for everything (in, out, hang-up) and never re-armed.
  *   - After loop_remove() its io is never called again, not even for an event of the same turn.
- *   - Deferred work added while deferred work runs waits for the next turn, which then does not
- * sleep.
- *   - Timers are late by the length of one turn plus the kernel's wake-up, never early. The wait is
- *     epoll_pwait2(2) with the timer slack turned down; where the kernel lacks it the loop sleeps
- * to the millisecond before and spins for the rest.
+ *   - Deferred work added while deferred work runs waits for the next turn, which does not sleep.
+ *   - Timers are late by the length of one turn plus the kernel's wake-up, never early.
+ *
+ * The wait is epoll_pwait2(2) with the timer slack turned down; where the kernel lacks it the loop
+ * sleeps to the millisecond before and spins for the rest.
  */
 #ifndef LOADGEN_BASE_LOOP_H
 #define LOADGEN_BASE_LOOP_H

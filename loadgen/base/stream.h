@@ -4,13 +4,13 @@
  *
  * States   CONNECTING -> OPEN -> CLOSED (either may go to CLOSED at once)
  *
- * Input   One receive buffer, shared by all streams, takes what arrives; `data` gets it together
- * with what it left unconsumed before. What it leaves is kept in a buffer of the stream's own;
- * while that holds STREAM_INPUT_LIMIT bytes (or what `need_bytes` asks for) without `data` taking
- * any, reading stops, and the peer feels it. Output  Segments in order: bytes copied into the
- * stream, or memory of the caller that must stay as it is until sent, or such memory repeated to
- * any length (a 10 GB body costs one segment). Sent at the end of the turn with one system call
- * when the socket takes it all.
+ * Input: one receive buffer, shared by all streams, takes what arrives; `data` gets it together
+ * with what it left unconsumed before. What it leaves is kept in a buffer of the stream's own; when
+ * that holds STREAM_INPUT_LIMIT bytes reading stops, and the peer feels it, until stream_resume().
+ *
+ * Output: segments in order: bytes copied into the stream, or memory of the caller that must stay
+ * as it is until sent, or such memory repeated to any length (a 10 GB body costs one segment). Sent
+ * at the end of the turn with one system call when the socket takes it all.
  *
  * Callbacks may call any function here, stream_close() included. `closed` is the last callback: it
  * comes at the end of the turn, then the stream may be freed.
@@ -76,8 +76,6 @@ struct stream {
     bool over_limit;
     bool close_when_sent;
 
-    /* Set by `data`: do not call again before that many bytes are there. 0: any number. */
-    size_t need_bytes;
     uint8_t *input;
     size_t input_length;
     size_t input_capacity;

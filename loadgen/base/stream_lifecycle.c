@@ -34,8 +34,10 @@ int stream_open(struct stream *stream, struct loop *loop, int fd,
     stream->writable = true;
     int error = loop_add(loop, &stream->io);
 
-    if (error)
+    if (error) {
         close(fd);
+        stream->state = STREAM_CLOSED;
+    }
     return error;
 }
 
@@ -45,6 +47,7 @@ int stream_connect(struct stream *stream, struct loop *loop, const struct sockad
     int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     int on = 1;
 
+    stream->state = STREAM_CLOSED;
     if (fd < 0)
         return -errno;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -54,12 +57,15 @@ int stream_connect(struct stream *stream, struct loop *loop, const struct sockad
         int error = -errno;
 
         close(fd);
+        stream->state = STREAM_CLOSED;
         return error;
     }
     int error = loop_add(loop, &stream->io);
 
-    if (error)
+    if (error) {
         close(fd);
+        stream->state = STREAM_CLOSED;
+    }
     return error;
 }
 

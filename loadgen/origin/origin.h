@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The origin: an embedded service to put behind a proxy, with a capacity that is known.
+ *
+ * One service (slots, FIFO) per protocol, so that load on one does not touch the other. HTTP
+ * answers any path; NFSv3 and MOUNT are served on one port from files in memory. What costs no
+ * service time: MOUNT, NULL and the HTTP paths under /_origin/, through which capacity is changed
+ * and counters are read.
+ *
+ *   GET /_origin/stats                       counters of both protocols, JSON
+ *   PUT /_origin/slots?n=4[&protocol=http]   both protocols unless one is named
+ *   PUT /_origin/service?mean=20ms[&distribution=fixed][&protocol=nfs]
+ */
+#ifndef LOADGEN_ORIGIN_ORIGIN_H
+#define LOADGEN_ORIGIN_ORIGIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "loadgen/base/loop.h"
+#include "loadgen/base/stream.h"
+#include "loadgen/base/units.h"
+#include "loadgen/origin/origin_files.h"
+#include "loadgen/origin/service.h"
+
+enum origin_protocol {
+    ORIGIN_HTTP,
+    ORIGIN_NFS,
+    ORIGIN_PROTOCOLS,
+};
+
+/* "http", "nfs". */
+const char *origin_protocol_name(enum origin_protocol protocol);
+
+struct origin_options {
+    bool serve[ORIGIN_PROTOCOLS];
+    struct units_address address[ORIGIN_PROTOCOLS];
+    uint32_t slots;
+    struct distribution time;
+    uint64_t seed;
+    uint64_t reply_bytes; /* HTTP body when the request names no size */
+    const char *export_path;
+    const char *const *files; /* "name=size" each */
+    size_t files_count;
+};
+
+struct origin_counters {
+    uint64_t connections;
+    uint64_t requests;
+    uint64_t bytes_in;  /* bodies and WRITE data */
+    uint64_t bytes_out; /* bodies and READ data */
+    uint64_t errors;    /* malformed requests */
+};
+
+/* The service of one protocol with the timer that drives it. */
+struct origin_port {
+    struct origin *origin;
+    enum origin_protocol protocol;
+    struct stream_listener listener;
+    struct service service;
+    struct loop_timer timer;
+    struct origin_counters counters;
+};
+
+struct origin {
+    struct loop *loop;
+    struct origin_options options;
+    struct origin_port ports[ORIGIN_PROTOCOLS];
+    struct origin_files files;
+    /* Wall clock minus monotonic clock, for the times of files. */
+    uint64_t wall_offset_ns;
+    /* Connections and jobs: all that were made, and those of them that wait for reuse. */
+    struct origin_http_connection *http_made, *http_free;
+    struct origin_nfs_connection *nfs_made, *nfs_free;
+    struct origin_nfs_job *nfs_jobs_made, *nfs_jobs_free;
+    /* HTTP reply head for reply_bytes, made once. */
+    char http_head[256];
+    size_t http_head_bytes;
+};
+
+/*
+ * Binds and listens. 0 or negative errno, with *what set to the option that failed. `options` is
+ * copied, what it points to must stay. origin_fini() is due after an error too, and before
+ * loop_fini(); it closes all connections.
+ */
+int origin_init(struct origin *origin, struct loop *loop, const struct origin_options *options,
+                const char **what);
+void origin_fini(struct origin *origin);
+
+/* Submits, and sees to the timer. As service_submit(). */
+bool origin_submit(struct origin_port *port, struct service_job *job);
+
+/* Changes the capacity while running. */
+void origin_set_slots(struct origin_port *port, uint32_t slots);
+
+/* Bytes that every body and file begins with, over and over. */
+#define ORIGIN_PATTERN_BYTES (256U * 1024)
+const uint8_t *origin_pattern(void);
+
+/* The protocols' ways in: a new connection. In origin_http.c and origin_nfs.c. */
+void origin_http_accept(struct origin_port *port, int fd);
+void origin_nfs_accept(struct origin_port *port, int fd);
+void origin_http_fini(struct origin *origin);
+void origin_nfs_fini(struct origin *origin);
+
+/*
+ * Answers a request below /_origin/ (path without that prefix): writes a JSON body into `body` and
+ * returns the HTTP status. In origin_admin.c.
+ */
+unsigned origin_admin(struct origin *origin, bool change, const char *path, const char *query,
+                      char *body, size_t body_size);
+
+#endif
