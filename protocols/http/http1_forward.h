@@ -15,6 +15,7 @@
 struct http1_forward_request {
     struct http1_slice client_address; /* "192.0.2.1", "2001:db8::1"; absent: "unknown" (RFC 7239
                                           §6.2), as for a UNIX socket */
+    struct http1_slice default_host;   /* Host for a client that named none (HTTP/1.0) */
     struct http1_slice scheme;         /* what the client speaks to us: "http" or "https" */
     struct http1_slice via;            /* our name in Via: a token */
     bool trust_client;                 /* client is a known proxy: its X-Forwarded-* and Forwarded
@@ -27,7 +28,6 @@ struct http1_forward_request {
  * client's fields, then X-Forwarded-For, -Proto, -Host, Forwarded, Via, and the framing the head
  * has. The body must be sent with the same framing: length as is, chunked in chunks.
  * Expect: 100-continue is kept. Nothing is said about the connection: it is kept (HTTP/1.1).
- * Host is absent only where an HTTP/1.0 client sent none; "Host: " is then written empty.
  * Not for CONNECT.
  */
 void http1_write_forward_request(struct http1_writer *w, const struct http1_head *head,
