@@ -278,7 +278,7 @@ class Origin:
 
     CLOSE = _Close()
 
-    def __init__(self, handler=None, early=False, keep_bodies=True, port=0, receive_buffer=None):
+    def __init__(self, handler=None, early=False, keep_bodies=True, port=0, receive_buffer=None, bind="127.0.0.1"):
         self.handler = handler or (lambda exchange: answer())
         self.early, self.keep_bodies = early, keep_bodies
         self.requests = []          # Message, in order of arrival
@@ -287,14 +287,18 @@ class Origin:
         self.most_open = 0
         self.errors = []            # what the handler or the parser raised
         self.changed = threading.Condition()
-        self.listener = socket.socket()
+        family = socket.AF_UNIX if "/" in bind else socket.AF_INET6 if ":" in bind else socket.AF_INET
+        self.listener = socket.socket(family)
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if receive_buffer:
             self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        self.listener.bind(("127.0.0.1", port))
+        self.listener.bind(bind if family == socket.AF_UNIX else (bind, port))
         self.listener.listen(1024)
-        self.port = self.listener.getsockname()[1]
-        self.address = f"127.0.0.1:{self.port}"
+        if family == socket.AF_UNIX:
+            self.port, self.address = None, f"unix:{bind}"
+        else:
+            self.port = self.listener.getsockname()[1]
+            self.address = f"[{bind}]:{self.port}" if family == socket.AF_INET6 else f"{bind}:{self.port}"
         self.sockets = set()
         self.stopping = False
         threading.Thread(target=self._accept, daemon=True).start()
@@ -321,7 +325,8 @@ class Origin:
             threading.Thread(target=self._serve, args=(sock, number), daemon=True).start()
 
     def _serve(self, sock, number):
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if sock.family != socket.AF_UNIX:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         stream = Stream(sock)
         position = 0
         try:
@@ -384,7 +389,7 @@ class Nginx:
     """nginx as an origin. `files` is its document root; `access()` lists (connection, request line, status)."""
 
     CONFIGURATION = """
-daemon off; worker_processes 1; pid {home}/pid; error_log stderr warn; {user}
+daemon off; master_process off; pid {home}/pid; error_log stderr warn; {user}
 events {{ worker_connections 4096; }}
 http {{
   log_format plain '$connection\t$request\t$status\t$request_length\t$http_host';
