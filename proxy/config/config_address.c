@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Addresses and networks. Everything is kept as socket addresses; networks in the 16 bytes of IPv6, IPv4 in its v4-mapped
- * form, so that one comparison serves both.
+ * Addresses and networks. Everything is kept as socket addresses; networks in the 16 bytes of IPv6,
+ * IPv4 in its v4-mapped form, so that one comparison serves both.
  */
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -112,8 +112,9 @@ const char *config_parse_address(const char *text, bool bind, struct config_addr
     if (text[0] == '[') {
         struct in6_addr addr;
 
-        return inet_pton(AF_INET6, out->host, &addr) == 1 ? NULL
-                                                          : "has no valid IPv6 address in its brackets";
+        return inet_pton(AF_INET6, out->host, &addr) == 1
+                   ? NULL
+                   : "has no valid IPv6 address in its brackets";
     }
     out->wildcard = strcmp(out->host, "*") == 0;
     if (out->wildcard) {
@@ -245,7 +246,8 @@ bool config_address_is_local(const struct config_address *address)
 
 static const uint8_t v4_mapped[12] = {[10] = 0xff, [11] = 0xff};
 
-/* The bits behind the prefix must be 0, or the user meant something else than what would be matched. */
+/* The bits behind the prefix must be 0, or the user meant something else than what would be
+ * matched. */
 static bool host_bits_are_zero(const struct config_prefix *prefix)
 {
     for (unsigned bit = prefix->bits; bit < 128; bit++) {
@@ -288,8 +290,8 @@ const char *config_parse_prefix(const char *text, struct config_prefix *prefix)
         return "has bits set after its prefix length";
     }
     /* ::ffff:10.0.0.0/104 is 10.0.0.0/8 said the long way. */
-    prefix->ipv4 = prefix->ipv4 || (prefix->bits >= 96 &&
-                                    memcmp(prefix->bytes, v4_mapped, sizeof(v4_mapped)) == 0);
+    prefix->ipv4 = prefix->ipv4 ||
+                   (prefix->bits >= 96 && memcmp(prefix->bytes, v4_mapped, sizeof(v4_mapped)) == 0);
     return NULL;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The list of what is wrong with a configuration: collecting, ordering, printing. Also places (a node and its key path),
- * which is what an error is about.
+ * The list of what is wrong with a configuration: collecting, ordering, printing. Also places (a
+ * node and its key path), which is what an error is about.
  */
 #include <stdarg.h>
 #include <stdlib.h>
@@ -81,7 +81,8 @@ static bool comes_after(const struct config_error *a, const struct config_error 
 
 void config_errors_sort(struct config_errors *errors)
 {
-    /* The shape's errors come in order, as do the checks': two sorted runs, short in any sensible case. */
+    /* The shape's errors come in order, as do the checks': two sorted runs, short in any sensible
+     * case. */
     for (size_t i = 1; i < errors->count; i++) {
         struct config_error error = errors->list[i];
         size_t to = i;

@@ -16,12 +16,12 @@
 /* A map whose keys' values go straight into the struct around it. */
 #define WITHIN .offset = 0
 
-#define MS  1000000ull
-#define SEC (1000 * MS)
-#define DAY (86400 * SEC)
-#define KIB 1024ull
-#define MIB (1024 * KIB)
-#define GIB (1024 * MIB)
+#define MS      1000000ull
+#define SEC     (1000 * MS)
+#define DAY     (86400 * SEC)
+#define KIB     1024ull
+#define MIB     (1024 * KIB)
+#define GIB     (1024 * MIB)
 #define MILLION 1000000
 
 /* ------------------------------------------------------------------ words */
@@ -34,8 +34,8 @@ const cyaml_strval_t config_algorithm_words[] = {
     {NULL, 0},
 };
 const cyaml_strval_t config_algorithm_unbuilt[] = {
-    {"fsfq", 0},   {"fsfqd", 0}, {"rw", 0},    {"hybrid", 0}, {"wfq", 0}, {"virtual-clock", 0},
-    {"mclock", 0}, {"edf", 0},   {"sleds", 0}, {NULL, 0},
+    {"fsfq", 0},          {"fsfqd", 0},  {"rw", 0},  {"hybrid", 0}, {"wfq", 0},
+    {"virtual-clock", 0}, {"mclock", 0}, {"edf", 0}, {"sleds", 0},  {NULL, 0},
 };
 const cyaml_strval_t config_class_words[] = {
     {"read", CONFIG_CLASS_READ},
@@ -106,25 +106,29 @@ static const struct config_key output_keys[] = {
     {"text", CONFIG_KIND_TEXT, .required = true, AT(config_output, text)},
     {0},
 };
-static const struct config_shape output_shape = {.keys = output_keys, .shorthand = "text", .scalar_only = true};
+static const struct config_shape output_shape = {
+    .keys = output_keys, .shorthand = "text", .scalar_only = true};
 
 static const struct config_key bind_keys[] = {
     {"text", CONFIG_KIND_BIND, .required = true, AT(config_address, text)},
     {0},
 };
-static const struct config_shape bind_shape = {.keys = bind_keys, .shorthand = "text", .scalar_only = true};
+static const struct config_shape bind_shape = {
+    .keys = bind_keys, .shorthand = "text", .scalar_only = true};
 
 static const struct config_key address_keys[] = {
     {"text", CONFIG_KIND_ADDRESS, .required = true, AT(config_address, text)},
     {0},
 };
-static const struct config_shape address_shape = {.keys = address_keys, .shorthand = "text", .scalar_only = true};
+static const struct config_shape address_shape = {
+    .keys = address_keys, .shorthand = "text", .scalar_only = true};
 
 static const struct config_key prefix_keys[] = {
     {"text", CONFIG_KIND_PREFIX, .required = true, AT(config_prefix, text)},
     {0},
 };
-static const struct config_shape prefix_shape = {.keys = prefix_keys, .shorthand = "text", .scalar_only = true};
+static const struct config_shape prefix_shape = {
+    .keys = prefix_keys, .shorthand = "text", .scalar_only = true};
 
 static const struct config_key header_keys[] = {
     {"name", CONFIG_KIND_TOKEN, .required = true, .help = "HEADER-NAME", AT(config_pair, name)},
@@ -146,7 +150,8 @@ static const struct config_shape cost_entry_shape = {.keys = cost_entry_keys};
 
 static const struct config_key match_keys[] = {
     {"header", CONFIG_KIND_PAIRS, .shape = &header_shape,
-     .help = "HTTP: header fields by name (any case) and value; `*` for any value. All must be there.",
+     .help =
+         "HTTP: header fields by name (any case) and value; `*` for any value. All must be there.",
      LIST_AT(config_match, headers, header_count)},
     {"host", CONFIG_KIND_HOST,
      .help = "HTTP: the host asked for, without port; `*.example.com` for all below it.",
@@ -159,8 +164,8 @@ static const struct config_key match_keys[] = {
     {"client", CONFIG_KIND_LIST, .one_too = true, .shape = &prefix_shape,
      .help = "The client's address lies in one of these networks.",
      LIST_AT(config_match, clients, client_count)},
-    {"uid", CONFIG_KIND_COUNT, .max = UINT32_MAX - 1, .help = "NFS: user id of the call (AUTH_SYS).",
-     AT(config_match, uid)},
+    {"uid", CONFIG_KIND_COUNT, .max = UINT32_MAX - 1,
+     .help = "NFS: user id of the call (AUTH_SYS).", AT(config_match, uid)},
     {"export", CONFIG_KIND_SLASH, .help = "NFS: the export the file belongs to, as mounted.",
      AT(config_match, export_path)},
     {"procedure", CONFIG_KIND_WORD, .fallback = "any", .words = config_class_words,
@@ -172,10 +177,11 @@ static const struct config_shape match_shape = {.keys = match_keys};
 /* ------------------------------------------------------------------ pools */
 
 static const struct config_key server_keys[] = {
-    {"name", CONFIG_KIND_NAME, .help = "Name in statistics and commands; the address when left out.",
+    {"name", CONFIG_KIND_NAME,
+     .help = "Name in statistics and commands; the address when left out.",
      AT(config_server, name)},
-    {"address", CONFIG_KIND_MAP, .required = true, .shape = &address_shape,
-     .help = "Where it is.", AT(config_server, address)},
+    {"address", CONFIG_KIND_MAP, .required = true, .shape = &address_shape, .help = "Where it is.",
+     AT(config_server, address)},
     {"depth", CONFIG_KIND_COUNT, .fallback = "16", .min = 1, .max = MILLION,
      .help = "Requests (or cost, see depth-unit) it has outstanding at most.",
      AT(config_server, depth)},
@@ -194,7 +200,8 @@ static const struct config_key scheduler_keys[] = {
      AT(config_pool, algorithm)},
     {0},
 };
-static const struct config_shape scheduler_shape = {.keys = scheduler_keys, .shorthand = "algorithm"};
+static const struct config_shape scheduler_shape = {.keys = scheduler_keys,
+                                                    .shorthand = "algorithm"};
 
 static const struct config_key queue_keys[] = {
     {"limit", CONFIG_KIND_COUNT, .fallback = "4096", .min = 1, .max = 100 * MILLION,
@@ -216,17 +223,17 @@ static const struct config_key cost_keys[] = {
     {"bytes-unit", CONFIG_KIND_SIZE, .fallback = "4KiB", .min = 1, .max = GIB,
      .help = "by bytes: bytes moved for one unit of cost.", AT(config_cost, unit_bytes)},
     {"table", CONFIG_KIND_PAIRS, .shape = &cost_entry_shape,
-     .help = "by table: cost of each HTTP method, NFS class (read, write, metadata) or NFSv3 procedure "
-             "(getattr, ...); `default` for the others, else 1.",
+     .help =
+         "by table: cost of each HTTP method, NFS class (read, write, metadata) or NFSv3 procedure "
+         "(getattr, ...); `default` for the others, else 1.",
      LIST_AT(config_cost, table, table_count)},
     {0},
 };
 static const struct config_shape cost_shape = {.keys = cost_keys};
 
 static const struct config_key server_timeout_keys[] = {
-    {"connect", CONFIG_KIND_DURATION, .fallback = "5s", .min = MS, .max = DAY,
-     .words = never_words, .help = "For the connection to be made.",
-     AT(config_server_timeouts, connect_ns)},
+    {"connect", CONFIG_KIND_DURATION, .fallback = "5s", .min = MS, .max = DAY, .words = never_words,
+     .help = "For the connection to be made.", AT(config_server_timeouts, connect_ns)},
     {"first-byte", CONFIG_KIND_DURATION, .fallback = "60s", .min = MS, .max = DAY,
      .words = never_words, .help = "From the request sent until the reply begins.",
      AT(config_server_timeouts, first_byte_ns)},
@@ -268,7 +275,8 @@ static const struct config_key flow_keys[] = {
      .help = "Its share of the pool is its weight over those of all flows with requests waiting.",
      AT(config_flow, weight)},
     {"match", CONFIG_KIND_MAP, .shape = &match_shape,
-     .help = "Which requests are its own; all that is said must hold. None: those of no other flow.",
+     .help =
+         "Which requests are its own; all that is said must hold. None: those of no other flow.",
      AT(config_flow, match)},
     {"by", CONFIG_KIND_MAP, .shape = &by_shape,
      .help = "Make one flow of this weight for each `client-address`, each `uid` (NFS), or each "
@@ -341,8 +349,8 @@ static const struct config_shape pool_shape = {.keys = pool_keys};
 /* ------------------------------------------------------------------ listeners */
 
 static const struct config_key route_keys[] = {
-    {"match", CONFIG_KIND_MAP, .required = true, .shape = &match_shape,
-     .help = "As in flows.", AT(config_route, match)},
+    {"match", CONFIG_KIND_MAP, .required = true, .shape = &match_shape, .help = "As in flows.",
+     AT(config_route, match)},
     {"pool", CONFIG_KIND_NAME, .required = true, .help = "Where they go.",
      AT(config_route, pool_name)},
     {0},
@@ -373,8 +381,8 @@ static const struct config_key limit_keys[] = {
 static const struct config_shape limit_shape = {.keys = limit_keys};
 
 static const struct config_key client_timeout_keys[] = {
-    {"header", CONFIG_KIND_DURATION, .fallback = "30s", .min = MS, .max = DAY,
-     .words = never_words, .help = "HTTP: from a request's first byte to the end of its header.",
+    {"header", CONFIG_KIND_DURATION, .fallback = "30s", .min = MS, .max = DAY, .words = never_words,
+     .help = "HTTP: from a request's first byte to the end of its header.",
      AT(config_client_timeouts, header_ns)},
     {"body-idle", CONFIG_KIND_DURATION, .fallback = "30s", .min = MS, .max = DAY,
      .words = never_words, .help = "Between two pieces of a request body or RPC record.",
@@ -397,7 +405,8 @@ static const struct config_key listener_keys[] = {
     {"protocol", CONFIG_KIND_WORD, .required = true, .words = config_protocol_words,
      .help = "What clients speak (nfs: NFS, MOUNT and NFSACL).", AT(config_listener, protocol)},
     {"pool", CONFIG_KIND_NAME,
-     .help = "Pool of requests that no route takes. May be left out for HTTP with routes: 404 then.",
+     .help =
+         "Pool of requests that no route takes. May be left out for HTTP with routes: 404 then.",
      AT(config_listener, pool_name)},
     {"routes", CONFIG_KIND_LIST, .shape = &route_shape,
      .help = "HTTP: other pools for some requests; the first that matches.",
@@ -525,7 +534,8 @@ static const char *noun(const struct config_key *key)
         [CONFIG_KIND_TEXT] = "a text",
         [CONFIG_KIND_NAME] = "a name (letters, digits and ._-:/@+)",
         [CONFIG_KIND_TOKEN] = "an HTTP token (letters, digits and !#$%&'*+-.^_`|~)",
-        [CONFIG_KIND_OPERATION] = "an HTTP method, read, write, metadata, an NFSv3 procedure, or default",
+        [CONFIG_KIND_OPERATION] =
+            "an HTTP method, read, write, metadata, an NFSv3 procedure, or default",
         [CONFIG_KIND_HOST] = "a host name without port, or *.NAME",
         [CONFIG_KIND_SLASH] = "a path that begins with /",
         [CONFIG_KIND_BIND] = "IP:PORT, [IPV6]:PORT, *:PORT, NAME:PORT or unix:/PATH",

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of all keys: names, types, defaults, ranges, meanings and where each value goes in struct config. It is the
- * only place that knows them; parser, validator, libcyaml's schema and the printed reference are all driven by it.
+ * The table of all keys: names, types, defaults, ranges, meanings and where each value goes in
+ * struct config. It is the only place that knows them; parser, validator, libcyaml's schema and the
+ * printed reference are all driven by it.
  *
  * The stages of loading, each finding all it can:
  *
- *   text --config_tree_parse--> tree --config_shape_apply--> strict tree --config_struct_fill--> struct --config_check-->
- *            YAML syntax                 keys, types, units     (by libcyaml)                     names, references, DNS
+ *   text --config_tree_parse--> tree --config_shape_apply--> strict tree --config_struct_fill-->
+ * struct --config_check--> YAML syntax                 keys, types, units     (by libcyaml) names,
+ * references, DNS
  *
- * The shape stage puts a valid value in the place of every wrong one (and marks it bad), so that the checks can run over
- * the whole configuration and a user sees all errors at once.
+ * The shape stage puts a valid value in the place of every wrong one (and marks it bad), so that
+ * the checks can run over the whole configuration and a user sees all errors at once.
  */
 #ifndef SPILLWAY_PROXY_CONFIG_SCHEMA_H
 #define SPILLWAY_PROXY_CONFIG_SCHEMA_H
@@ -45,7 +47,8 @@ struct config_key {
     bool required;
     bool hidden;  /* not for users: the inside of a shape that is written in another way */
     bool one_too; /* a list of one may be written without the list */
-    /* As a user would write it; NULL: none, the key may be absent (maps: then filled in from their keys' defaults). */
+    /* As a user would write it; NULL: none, the key may be absent (maps: then filled in from their
+     * keys' defaults). */
     const char *fallback;
     const char *help;
     uint64_t min, max; /* numbers: in ns, bytes or units; max 0 = what the member holds */
@@ -67,7 +70,8 @@ extern const struct config_shape config_schema;
 extern const cyaml_strval_t config_algorithm_words[], config_algorithm_unbuilt[];
 extern const cyaml_strval_t config_class_words[], config_protocol_words[];
 
-/* "a time such as 30s (1ms to 24h), or `off`": what a key's value should be, into `buf`; returns `buf`. */
+/* "a time such as 30s (1ms to 24h), or `off`": what a key's value should be, into `buf`; returns
+ * `buf`. */
 const char *config_key_expected(const struct config_key *key, char *buf, size_t size);
 /* The number for a word of `words`, or the word for a number. */
 bool config_word_value(const cyaml_strval_t *words, const char *text, int64_t *out);
@@ -76,7 +80,8 @@ const char *config_word_name(const cyaml_strval_t *words, int64_t value);
 /* Make the tree what config_schema says, with every default in it; report what does not fit. */
 void config_shape_apply(struct config_tree *tree, struct config_errors *errors);
 
-/* The strict tree as a struct, through libcyaml. NULL: `errors` says why (a disagreement of the stages: a bug). */
+/* The strict tree as a struct, through libcyaml. NULL: `errors` says why (a disagreement of the
+ * stages: a bug). */
 struct config *config_struct_fill(const struct config_tree *tree, struct config_errors *errors);
 /* Frees what config_struct_fill() made. */
 void config_struct_free(struct config *config);
@@ -90,7 +95,8 @@ void config_check_pool(struct config_pool *pool, const struct config_place *plac
 /* Conditions that make no sense for the protocol, networks. */
 void config_check_match(struct config_match *match, const struct config_place *place, bool http,
                         bool nfs, struct config_errors *errors);
-/* Report a name that an earlier item of the list has too. `name` is the address of the first item's name. */
+/* Report a name that an earlier item of the list has too. `name` is the address of the first item's
+ * name. */
 void config_check_names(const struct config_place *list, const char *const *name, size_t stride,
                         size_t count, const char *what, struct config_errors *errors);
 void config_check_address(struct config_address *address, const struct config_place *place,

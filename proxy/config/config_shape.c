@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tree held against the table of keys: finds unknown, repeated and missing keys, wrong types, words, units and
- * ranges, and leaves a tree in the one strict form that libcyaml reads:
- *   - maps have exactly the table's keys, in its order, with the defaults of those that were left out;
- *   - numbers are plain: 30s is 30000000000, `none` the number it stands for; switches are true or false;
- *   - where one item may stand for a list, it is a list; where a scalar may stand for a map, it is a map;
+ * The tree held against the table of keys: finds unknown, repeated and missing keys, wrong types,
+ * words, units and ranges, and leaves a tree in the one strict form that libcyaml reads:
+ *   - maps have exactly the table's keys, in its order, with the defaults of those that were left
+ * out;
+ *   - numbers are plain: 30s is 30000000000, `none` the number it stands for; switches are true or
+ * false;
+ *   - where one item may stand for a list, it is a list; where a scalar may stand for a map, it is
+ * a map;
  *   - maps with keys of the user's choice are lists of maps with two fixed keys.
  * A wrong value is reported, replaced by one that is valid and marked bad.
  */
@@ -108,8 +111,7 @@ static const char *check_operation(const char *text)
 
 static const char *check_name(const char *text)
 {
-    return strlen(text) > 63 ? "is longer than 63 characters"
-                             : check_characters(text, "._-:/@+");
+    return strlen(text) > 63 ? "is longer than 63 characters" : check_characters(text, "._-:/@+");
 }
 
 static const char *shape_host(struct shaper *shaper, struct config_node *node)
@@ -188,8 +190,7 @@ static void shape_word(struct shaper *shaper, const struct config_key *key,
                expected);
         return;
     }
-    const char *guess =
-        config_suggest(node->text, count_words(key->words), nth_word, key->words);
+    const char *guess = config_suggest(node->text, count_words(key->words), nth_word, key->words);
 
     report(shaper, node, "`%.80s` is unknown%s%s%s; expected %s", node->text,
            guess != NULL ? ", did you mean `" : "", guess != NULL ? guess : "",
@@ -234,7 +235,8 @@ static const char *shape_text(struct shaper *shaper, const struct config_key *ke
     }
 }
 
-/* A valid text of each kind, for where the user's was not. Plain numbers: they have been shaped already. */
+/* A valid text of each kind, for where the user's was not. Plain numbers: they have been shaped
+ * already. */
 static const char *placeholder(struct shaper *shaper, const struct config_key *key)
 {
     char plain[24];
@@ -329,9 +331,9 @@ static const char *find_home(const struct config_key *keys, const char *name, ch
         if (key->shape == NULL || key->shape->scalar_only || key->kind == CONFIG_KIND_PAIRS) {
             continue;
         }
-        size_t inner = length + (size_t)snprintf(path + length, size - length, "%s%s%s",
-                                                 length > 0 ? "." : "", key->name,
-                                                 key->kind == CONFIG_KIND_LIST ? "[]" : "");
+        size_t inner =
+            length + (size_t)snprintf(path + length, size - length, "%s%s%s", length > 0 ? "." : "",
+                                      key->name, key->kind == CONFIG_KIND_LIST ? "[]" : "");
 
         for (const struct config_key *child = key->shape->keys; child->name != NULL; child++) {
             if (!child->hidden && strcmp(child->name, name) == 0) {
@@ -443,7 +445,8 @@ static void shape_keys(struct shaper *shaper, const struct config_shape *shape,
     strict.items = NULL;
     strict.count = strict.room = 0;
     for (const struct config_key *key = shape->keys; key->name != NULL; key++) {
-        /* The hidden ones are reached through the shorthand only, which marks its key as implied. */
+        /* The hidden ones are reached through the shorthand only, which marks its key as implied.
+         */
         struct config_node *value = config_node_get(node, key->name);
 
         if (value == NULL || (key->hidden && !node->implied)) {
@@ -455,8 +458,8 @@ static void shape_keys(struct shaper *shaper, const struct config_shape *shape,
         if (value == NULL) {
             continue;
         }
-        const size_t before =
-            shape->scalar_only || key->hidden ? shaper->path_length : path_push_key(shaper, key->name);
+        const size_t before = shape->scalar_only || key->hidden ? shaper->path_length
+                                                                : path_push_key(shaper, key->name);
 
         shape_value(shaper, key, value);
         path_pop(shaper, before);
@@ -510,7 +513,8 @@ static void shape_map(struct shaper *shaper, const struct config_key *key,
 
 /* ------------------------------------------------------------------ lists and pairs */
 
-/* Make the node a list: of itself when it is one item that may stand for a list, else with an error of nothing. */
+/* Make the node a list: of itself when it is one item that may stand for a list, else with an error
+ * of nothing. */
 static void make_list(struct shaper *shaper, const struct config_key *key, struct config_node *node)
 {
     char expected[256];
@@ -569,8 +573,9 @@ static int compare_names(const void *a, const void *b)
                              *y = *(struct config_node *const *)b;
     int order = strcmp(x->text, y->text);
 
-    return order != 0 ? order : x->line != y->line ? (x->line > y->line) - (x->line < y->line)
-                                                   : (x->column > y->column) - (x->column < y->column);
+    return order != 0           ? order
+           : x->line != y->line ? (x->line > y->line) - (x->line < y->line)
+                                : (x->column > y->column) - (x->column < y->column);
 }
 
 static void check_pair_names(struct shaper *shaper, const struct config_node *list)
@@ -617,8 +622,9 @@ static void shape_pairs(struct shaper *shaper, const struct config_key *key,
             const struct config_key *half = &key->shape->keys[side];
 
             shape_scalar(shaper, half, node->items[i + side]);
-            config_node_append(shaper->tree, pair,
-                               config_tree_make(shaper->tree, CONFIG_NODE_SCALAR, node, half->name));
+            config_node_append(
+                shaper->tree, pair,
+                config_tree_make(shaper->tree, CONFIG_NODE_SCALAR, node, half->name));
             config_node_append(shaper->tree, pair, node->items[i + side]);
         }
         pair->implied = false;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Strict tree -> struct config, by libcyaml: its schema is made from the table of keys, the tree is handed over as text.
- * Memory of the structs is libcyaml's (malloc), but for what config_check() adds, which is freed here as well.
+ * Strict tree -> struct config, by libcyaml: its schema is made from the table of keys, the tree is
+ * handed over as text. Memory of the structs is libcyaml's (malloc), but for what config_check()
+ * adds, which is freed here as well.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * YAML text -> tree of nodes, by libyaml's events. Aliases are replaced by copies of what they stand for, so that the
- * rest sees a plain tree. Also the way back: the tree as text for libcyaml.
+ * YAML text -> tree of nodes, by libyaml's events. Aliases are replaced by copies of what they
+ * stand for, so that the rest sees a plain tree. Also the way back: the tree as text for libcyaml.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -121,7 +121,8 @@ struct anchor {
 struct builder {
     struct config_tree *tree;
     struct config_errors *errors;
-    struct config_node *open[CONFIG_NESTING_MAX]; /* collections begun and not ended, outermost first */
+    struct config_node
+        *open[CONFIG_NESTING_MAX]; /* collections begun and not ended, outermost first */
     size_t depth;
     struct anchor *anchors;
     size_t anchor_count;
@@ -154,8 +155,8 @@ static bool remember_anchor(struct builder *builder, const yaml_char_t *name,
         return true;
     }
     /* Growth by copying is quadratic in the anchors, of which a file has a handful. */
-    struct anchor *anchors = config_must(realloc(
-        builder->anchors, (builder->anchor_count + 1) * sizeof(*builder->anchors)));
+    struct anchor *anchors = config_must(
+        realloc(builder->anchors, (builder->anchor_count + 1) * sizeof(*builder->anchors)));
 
     builder->anchors = anchors;
     anchors[builder->anchor_count++] = (struct anchor){
@@ -237,7 +238,8 @@ static struct config_node *clone(struct config_tree *tree, const struct config_n
     return copy;
 }
 
-/* Height of a tree, to keep the bound on nesting when it is copied below `depth` open collections. */
+/* Height of a tree, to keep the bound on nesting when it is copied below `depth` open collections.
+ */
 static size_t height(const struct config_node *node)
 {
     size_t most = 0;

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A YAML text as a tree of nodes that know where they stand, and the list of errors that speaks of those places.
+ * A YAML text as a tree of nodes that know where they stand, and the list of errors that speaks of
+ * those places.
  *
- * The tree is built by config_tree_parse(), rewritten in place by config_shape_apply() (see config_schema.h) into the
- * strict form that libcyaml reads, and looked at by the checks for the places of what they complain about. All nodes and
- * texts live in the tree's arena and go away with config_tree_fini().
+ * The tree is built by config_tree_parse(), rewritten in place by config_shape_apply() (see
+ * config_schema.h) into the strict form that libcyaml reads, and looked at by the checks for the
+ * places of what they complain about. All nodes and texts live in the tree's arena and go away with
+ * config_tree_fini().
  *
- * Memory: running out of it while loading a configuration ends the process with a message. That policy is
- * config_must()'s alone; nothing else in this folder checks for it. A file is bounded by CONFIG_FILE_BYTES_MAX.
+ * Memory: running out of it while loading a configuration ends the process with a message. That
+ * policy is config_must()'s alone; nothing else in this folder checks for it. A file is bounded by
+ * CONFIG_FILE_BYTES_MAX.
  */
 #ifndef SPILLWAY_PROXY_CONFIG_TREE_H
 #define SPILLWAY_PROXY_CONFIG_TREE_H
@@ -17,11 +20,12 @@
 
 #include "proxy/config/config.h"
 
-#define CONFIG_FILE_BYTES_MAX  (64u << 20)
-#define CONFIG_NESTING_MAX     24    /* the schema nests 8 deep */
-#define CONFIG_ALIAS_NODES_MAX 65536 /* nodes that aliases may add: a bound on aliases of aliases of ... */
-#define CONFIG_KEY_PATH_MAX    256
-#define CONFIG_ERRORS_MAX      200 /* findings kept */
+#define CONFIG_FILE_BYTES_MAX (64u << 20)
+#define CONFIG_NESTING_MAX    24 /* the schema nests 8 deep */
+#define CONFIG_ALIAS_NODES_MAX                                                                     \
+    65536 /* nodes that aliases may add: a bound on aliases of aliases of ... */
+#define CONFIG_KEY_PATH_MAX 256
+#define CONFIG_ERRORS_MAX   200 /* findings kept */
 
 enum config_node_kind { CONFIG_NODE_SCALAR, CONFIG_NODE_MAP, CONFIG_NODE_LIST };
 
@@ -30,8 +34,8 @@ struct config_node {
     unsigned line, column; /* from 1 */
     bool quoted;           /* scalar: written in quotes or as a block */
     bool implied;          /* not written by the user: a default */
-    bool bad;              /* an error was reported here and the value replaced: say nothing more about it */
-    const char *text;      /* scalar: no NUL inside */
+    bool bad; /* an error was reported here and the value replaced: say nothing more about it */
+    const char *text; /* scalar: no NUL inside */
     /* list: items. map: key, value, key, value ... in order; keys are scalars. */
     struct config_node **items;
     size_t count, room;
@@ -56,7 +60,8 @@ bool config_tree_parse(struct config_tree *tree, const char *text, size_t length
 void *config_tree_alloc(struct config_tree *tree, size_t bytes);
 /* A copy of `length` bytes with a NUL after them. */
 char *config_tree_copy(struct config_tree *tree, const char *text, size_t length);
-/* A new node standing where `like` stands, marked implied. `text` (for scalars) must outlive the tree or be its own. */
+/* A new node standing where `like` stands, marked implied. `text` (for scalars) must outlive the
+ * tree or be its own. */
 struct config_node *config_tree_make(struct config_tree *tree, enum config_node_kind kind,
                                      const struct config_node *like, const char *text);
 void config_node_append(struct config_tree *tree, struct config_node *parent,
@@ -76,7 +81,8 @@ struct config_place {
 };
 
 struct config_place config_place_root(const struct config_node *root);
-/* The value of a key that is there (after config_shape_apply(), every key with a default is). When it is not: the map. */
+/* The value of a key that is there (after config_shape_apply(), every key with a default is). When
+ * it is not: the map. */
 struct config_place config_place_get(const struct config_place *map, const char *key);
 struct config_place config_place_item(const struct config_place *list, size_t index);
 /* True when the map has the key and the user wrote it. */

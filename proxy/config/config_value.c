@@ -17,9 +17,8 @@ static const struct unit duration_units[] = {
 };
 
 static const struct unit size_units[] = {
-    {"TiB", 1ull << 40}, {"GiB", 1ull << 30}, {"MiB", 1ull << 20},
-    {"KiB", 1ull << 10}, {"B", 1},            {"T", 1ull << 40},
-    {"G", 1ull << 30},   {"M", 1ull << 20},   {"K", 1ull << 10},
+    {"TiB", 1ull << 40}, {"GiB", 1ull << 30}, {"MiB", 1ull << 20}, {"KiB", 1ull << 10}, {"B", 1},
+    {"T", 1ull << 40},   {"G", 1ull << 30},   {"M", 1ull << 20},   {"K", 1ull << 10},
 };
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
@@ -44,7 +43,8 @@ const char *config_parse_count(const char *text, uint64_t *out)
     return NULL;
 }
 
-/* The fraction is kept as a numerator over a power of ten, so that no floating point rounds a limit. */
+/* The fraction is kept as a numerator over a power of ten, so that no floating point rounds a
+ * limit. */
 static const char *parse_scaled(const char *text, const struct unit *units, size_t count,
                                 const char *no_unit, uint64_t *out)
 {
@@ -79,8 +79,7 @@ static const char *parse_scaled(const char *text, const struct unit *units, size
     }
     for (size_t i = 0; i < count; i++) {
         if (strcmp(at, units[i].name) == 0) {
-            uint64_t part =
-                (uint64_t)((unsigned __int128)fraction * units[i].scale / power);
+            uint64_t part = (uint64_t)((unsigned __int128)fraction * units[i].scale / power);
 
             if (__builtin_mul_overflow(whole, units[i].scale, out) ||
                 __builtin_add_overflow(*out, part, out)) {

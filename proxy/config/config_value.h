@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Single values: texts of the file -> numbers, times, sizes, addresses, networks. Pure but for config_address_resolve().
+ * Single values: texts of the file -> numbers, times, sizes, addresses, networks. Pure but for
+ * config_address_resolve().
  *
- * Parsers return NULL when the text is right, else what is wrong with it in words that go after "TEXT: " (static).
+ * Parsers return NULL when the text is right, else what is wrong with it in words that go after
+ * "TEXT: " (static).
  */
 #ifndef SPILLWAY_PROXY_CONFIG_VALUE_H
 #define SPILLWAY_PROXY_CONFIG_VALUE_H
 
 #include "proxy/config/config.h"
 
-/* `30s`, `1.5ms`; units ns us ms s m h. At most nine digits after the point; rounded down to a nanosecond. */
+/* `30s`, `1.5ms`; units ns us ms s m h. At most nine digits after the point; rounded down to a
+ * nanosecond. */
 const char *config_parse_duration(const char *text, uint64_t *out_ns);
 /* `8KiB`, `1.5GiB`, `512B`; units B, KiB MiB GiB TiB, and K M G T for the same powers of 1024. */
 const char *config_parse_size(const char *text, uint64_t *out_bytes);
@@ -31,9 +34,9 @@ struct config_address_parts {
 /* `bind`: `*` and port 0 are allowed. */
 const char *config_parse_address(const char *text, bool bind, struct config_address_parts *out);
 /*
- * Fill in address->endpoints (malloc'd) from address->text, which config_parse_address() accepts. Numeric addresses and
- * UNIX sockets need no lookup; with `lookup` false, names are left without endpoints. Returns NULL or why the name
- * could not be resolved.
+ * Fill in address->endpoints (malloc'd) from address->text, which config_parse_address() accepts.
+ * Numeric addresses and UNIX sockets need no lookup; with `lookup` false, names are left without
+ * endpoints. Returns NULL or why the name could not be resolved.
  */
 const char *config_address_resolve(struct config_address *address, bool bind, bool lookup);
 /* True when every endpoint can be reached from this machine only. */
@@ -46,7 +49,8 @@ const char *config_parse_prefix(const char *text, struct config_prefix *prefix);
 /* A token of HTTP: RFC 9110, section 5.6.2. */
 bool config_is_token(const char *text);
 
-/* The one of `count` words that `text` may be a slip of, or NULL. `word(context, i)` gives the words. */
+/* The one of `count` words that `text` may be a slip of, or NULL. `word(context, i)` gives the
+ * words. */
 const char *config_suggest(const char *text, size_t count,
                            const char *(*word)(const void *context, size_t index),
                            const void *context);
