@@ -37,7 +37,7 @@
  *
  * Cost of a call, F = backlogged flows: enqueue to a backlogged flow O(1), to an idle one
  * O(log F), never a scan; dispatch O(log F); complete O(1); cancel O(1), or O(log F) for the head
- * of a flow. FIFO: all O(1). Min-SFQ(D): dispatch also O(D) at worst. A
+ * of a flow. FIFO: all O(1). Min-SFQ(D): dispatch also O(D) at worst. Every tag algorithm: a
  * pause of O(F) every 2^40 units of virtual time keeps the tags comparable.
  *
  * The algorithms, equations and sources are described in docs/scheduling.md.
@@ -64,11 +64,9 @@ struct sched_flow;
 /* The long names keep clear of SCHED_FIFO, a macro of <sched.h> that <pthread.h> brings along. */
 enum sched_algorithm {
     SCHED_ALGORITHM_FIFO,   /* arrival order over all flows; weights are ignored */
-    SCHED_ALGORITHM_SFQ,    /* start-time fair queueing: one request outstanding, whatever the depth
-                               (if > 0) */
+    SCHED_ALGORITHM_SFQ,    /* start-time fair queueing: SFQ(D) with D = 1, whatever the depth */
     SCHED_ALGORITHM_SFQD,   /* SFQ(D): v = start tag of the request dispatched last */
-    SCHED_ALGORITHM_MINSFQD /* Min-SFQ(D): v = smallest outstanding start tag; a baseline, known
-                               unfair */
+    SCHED_ALGORITHM_MINSFQD /* Min-SFQ(D): v = smallest outstanding start tag; known unfair */
 };
 #define SCHED_ALGORITHMS 4
 

@@ -207,7 +207,8 @@ struct sched_item *sched_dispatch(struct sched *s, uint64_t now_ns)
     item->flow->outstanding_cost += item->cost;
     item->state = SCHED_ITEM_OUTSTANDING;
     s->ops->take(s, item);
-    sched_flows_settle(s);
+    if (sched_flows_unsettled(s))
+        sched_flows_settle(s);
     return item;
 }
 

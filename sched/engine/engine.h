@@ -111,6 +111,12 @@ void sched_flow_rest(struct sched *s, struct sched_flow *flow);
 /* After v may have moved: passes on a bounded number of resting and owing flows. */
 void sched_flows_settle(struct sched *s);
 
+/* Whether sched_flows_settle has anything to do. */
+static inline bool sched_flows_unsettled(const struct sched *s)
+{
+    return s->resting.head != NULL || s->owing.count > 0 || s->front - s->rebased >= VTIME_LAG;
+}
+
 /* Every attached flow forgets its tags and debts: the next start tag of each is v. O(F log F). */
 void sched_flows_forget(struct sched *s);
 
