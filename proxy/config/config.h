@@ -192,9 +192,9 @@ struct config_cost_entry {
 };
 
 /*
- * request: 1 each. bytes: per_request + bytes moved / unit_bytes, rounded up. table: by operation,
- * below. The arrays are filled for every `by`, so that they can be used unlooked-at when by is
- * CONFIG_COST_TABLE.
+ * request: 1 each. bytes: per_request + bytes moved / unit_bytes, rounded up, and at least 1.
+ * table: by operation, below. The arrays are filled for every `by`, so that they can be used
+ * unlooked-at when by is CONFIG_COST_TABLE.
  */
 #define CONFIG_NFS3_PROCEDURES 22
 struct config_cost {

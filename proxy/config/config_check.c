@@ -296,11 +296,13 @@ static void check_output(struct config_output *output, const struct config_place
 {
     if (strcmp(output->text, "stderr") == 0) {
         output->kind = CONFIG_OUTPUT_STDERR;
-    } else if (strcmp(output->text, "off") != 0) {
+    } else if (strchr(output->text, '/') != NULL) {
         output->kind = CONFIG_OUTPUT_FILE;
-    } else if (!may_be_off) {
+    } else if (strcmp(output->text, "off") != 0 || !may_be_off) {
         config_place_report(errors, CONFIG_ERROR, place,
-                            "can't be off; expected `stderr` or the path of a file");
+                            "`%s` is not possible; expected %sstderr, or a path such as "
+                            "/var/log/spillway.log or ./spillway.log",
+                            output->text, may_be_off ? "off, " : "");
     }
 }
 

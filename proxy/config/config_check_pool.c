@@ -264,7 +264,8 @@ static void warn_unread(const struct config_pool *pool, const struct config_plac
     static const char *const http_keys[] = {"balance", "idle-connections", "http"};
     const struct config_place nfs = config_place_get(place, "nfs");
 
-    if (!pool->used_by_http && !pool->used_by_nfs) {
+    /* With errors, the listener that was to lead here may be among them. */
+    if (!pool->used_by_http && !pool->used_by_nfs && errors->error_count == 0) {
         config_place_report(errors, CONFIG_WARNING, place, "no listener leads to pool `%s`",
                             pool->name);
     }

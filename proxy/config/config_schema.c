@@ -103,7 +103,9 @@ static const cyaml_strval_t never_words[] = {{"off", CONFIG_NEVER_NS}, {NULL, 0}
 /* ------------------------------------------------------------------ small shapes */
 
 static const struct config_key output_keys[] = {
-    {"text", CONFIG_KIND_TEXT, .required = true, AT(config_output, text)},
+    {"text", CONFIG_KIND_TEXT, .required = true,
+     .expected = "off, stderr, or a path such as /var/log/spillway.log or ./spillway.log",
+     AT(config_output, text)},
     {0},
 };
 static const struct config_shape output_shape = {
@@ -259,9 +261,10 @@ static const struct config_key retry_keys[] = {
 };
 static const struct config_shape retry_shape = {.keys = retry_keys};
 
+#define FLOW_BY "client-address, uid, or { header: NAME }"
 static const struct config_key by_keys[] = {
-    {"source", CONFIG_KIND_WORD, .hidden = true, .fallback = "nothing", .words = flow_by_words,
-     .unbuilt = flow_by_unbuilt, AT(config_flow, by)},
+    {"source", CONFIG_KIND_WORD, .hidden = true, .fallback = "nothing", .expected = FLOW_BY,
+     .words = flow_by_words, .unbuilt = flow_by_unbuilt, AT(config_flow, by)},
     {"header", CONFIG_KIND_TOKEN, .help = "HTTP: one flow per value of this header field.",
      AT(config_flow, by_header)},
     {0},
@@ -278,7 +281,7 @@ static const struct config_key flow_keys[] = {
      .help =
          "Which requests are its own; all that is said must hold. None: those of no other flow.",
      AT(config_flow, match)},
-    {"by", CONFIG_KIND_MAP, .shape = &by_shape,
+    {"by", CONFIG_KIND_MAP, .shape = &by_shape, .expected = FLOW_BY,
      .help = "Make one flow of this weight for each `client-address`, each `uid` (NFS), or each "
              "value of a header field ({ header: NAME }).",
      WITHIN},
@@ -364,7 +367,7 @@ static const struct config_key limit_keys[] = {
      .help = "HTTP: larger header sections are answered 431.", AT(config_limits, header_bytes)},
     {"header-fields", CONFIG_KIND_COUNT, .fallback = "100", .min = 1, .max = 1000,
      .help = "HTTP: more header fields are answered 431.", AT(config_limits, header_fields)},
-    {"body", CONFIG_KIND_SIZE, .fallback = "none", .words = no_size_words, .max = 1ull << 60,
+    {"body", CONFIG_KIND_SIZE, .fallback = "none", .words = no_size_words, .max = 1ull << 50,
      .help = "HTTP: larger request bodies are answered 413.", AT(config_limits, body_bytes)},
     {"pipelined", CONFIG_KIND_COUNT, .fallback = "32", .min = 1, .max = 1024,
      .help = "HTTP: requests read ahead on one connection.", AT(config_limits, pipelined)},
@@ -429,20 +432,20 @@ static const struct config_shape listener_shape = {.keys = listener_keys};
 
 static const struct config_key log_keys[] = {
     {"target", CONFIG_KIND_MAP, .fallback = "stderr", .shape = &output_shape,
-     .help = "`stderr` or a file.", AT(config_log, target)},
+     .help = "Where messages go.", AT(config_log, target)},
     {"format", CONFIG_KIND_WORD, .fallback = "text", .words = log_format_words,
      .help = "Of both logs.", AT(config_log, format)},
     {"level", CONFIG_KIND_WORD, .fallback = "notice", .words = log_level_words,
      .help = "The least urgent messages that are written.", AT(config_log, level)},
     {"access", CONFIG_KIND_MAP, .fallback = "off", .shape = &output_shape,
-     .help = "One line per request: `off`, `stderr` or a file.", AT(config_log, access)},
+     .help = "Where a line per request goes.", AT(config_log, access)},
     {0},
 };
 static const struct config_shape log_shape = {.keys = log_keys};
 
 static const struct config_key admin_keys[] = {
-    {"socket", CONFIG_KIND_TEXT, .help = "Path of the UNIX socket for spillctl; off when left out.",
-     AT(config_admin, socket)},
+    {"socket", CONFIG_KIND_PATH, .max = 107,
+     .help = "Path of the UNIX socket for spillctl; off when left out.", AT(config_admin, socket)},
     {"http", CONFIG_KIND_LIST, .one_too = true, .shape = &bind_shape,
      .help = "Addresses for /metrics; off when left out. Anyone who can reach it can read it.",
      LIST_AT(config_admin, http, http_count)},
@@ -458,7 +461,7 @@ static const struct config_key root_keys[] = {
      AT(config, user)},
     {"group", CONFIG_KIND_NAME, .help = "And this group; the user's own when left out.",
      AT(config, group)},
-    {"pid-file", CONFIG_KIND_TEXT, .help = "Where to write the process id.", AT(config, pid_file)},
+    {"pid-file", CONFIG_KIND_PATH, .help = "Where to write the process id.", AT(config, pid_file)},
     {"drain-timeout", CONFIG_KIND_DURATION, .fallback = "30s", .max = DAY, .words = never_words,
      .help = "After SIGTERM, requests under way have this long to end.",
      AT(config, drain_timeout_ns)},
@@ -532,6 +535,7 @@ static const char *noun(const struct config_key *key)
 {
     static const char *const nouns[] = {
         [CONFIG_KIND_TEXT] = "a text",
+        [CONFIG_KIND_PATH] = "a path such as /run/spillway.sock or ./spillway.sock",
         [CONFIG_KIND_NAME] = "a name (letters, digits and ._-:/@+)",
         [CONFIG_KIND_TOKEN] = "an HTTP token (letters, digits and !#$%&'*+-.^_`|~)",
         [CONFIG_KIND_OPERATION] =
@@ -557,6 +561,10 @@ const char *config_key_expected(const struct config_key *key, char *buf, size_t 
 {
     const struct config_shape *shape = key->shape;
 
+    if (key->expected != NULL) {
+        snprintf(buf, size, "%s", key->expected);
+        return buf;
+    }
     if (key->kind == CONFIG_KIND_WORD) {
         buf[0] = '\0';
         list_words(key->words, "one of: ", buf, size);

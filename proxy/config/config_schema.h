@@ -22,8 +22,9 @@
 #include "proxy/config/config_tree.h"
 
 enum config_kind {
-    CONFIG_KIND_TEXT,      /* one line, not empty */
-    CONFIG_KIND_NAME,      /* letters, digits and ._-:/@+ */
+    CONFIG_KIND_TEXT, /* one line, not empty */
+    CONFIG_KIND_PATH, /* has a '/', so that no misspelt word is taken for a file; max: its length */
+    CONFIG_KIND_NAME, /* letters, digits and ._-:/@+ */
     CONFIG_KIND_TOKEN,     /* an HTTP token */
     CONFIG_KIND_OPERATION, /* HTTP method, NFS class or procedure, or `default` */
     CONFIG_KIND_HOST,      /* host name, perhaps after "*."; made lower case */
@@ -51,7 +52,8 @@ struct config_key {
      * keys' defaults). */
     const char *fallback;
     const char *help;
-    uint64_t min, max; /* numbers: in ns, bytes or units; max 0 = what the member holds */
+    const char *expected; /* said instead of what kind and words say */
+    uint64_t min, max;    /* numbers: in ns, bytes or units; max 0 = what the member holds */
     /* WORD: all there are. Numbers: words that stand for a number. Ends with a NULL str. */
     const cyaml_strval_t *words;
     const cyaml_strval_t *unbuilt; /* WORD: words that mean something this version does not have */

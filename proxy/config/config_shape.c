@@ -114,6 +114,14 @@ static const char *check_name(const char *text)
     return strlen(text) > 63 ? "is longer than 63 characters" : check_characters(text, "._-:/@+");
 }
 
+static const char *check_path(const struct config_key *key, const char *text)
+{
+    if (key->max > 0 && strlen(text) > key->max) {
+        return "is too long a path for a UNIX socket";
+    }
+    return strchr(text, '/') != NULL ? NULL : "is not a path";
+}
+
 static const char *shape_host(struct shaper *shaper, struct config_node *node)
 {
     const char *name = strncmp(node->text, "*.", 2) == 0 ? node->text + 2 : node->text;
@@ -207,6 +215,8 @@ static const char *shape_text(struct shaper *shaper, const struct config_key *ke
     bool on;
 
     switch (key->kind) {
+    case CONFIG_KIND_PATH:
+        return check_path(key, text);
     case CONFIG_KIND_NAME:
         return check_name(text);
     case CONFIG_KIND_TOKEN:

@@ -115,11 +115,12 @@ const char *config_parse_bool(const char *text, bool *out)
     return "is neither true nor false";
 }
 
-static const char *scaled_text(uint64_t value, const struct unit *units, size_t count, char *buf,
-                               size_t size)
+static const char *scaled_text(uint64_t value, const struct unit *units, size_t count,
+                               const char *zero, char *buf, size_t size)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (value % units[i].scale == 0 && (value > 0 || units[i].scale == 1)) {
+    snprintf(buf, size, "%s", zero);
+    for (size_t i = 0; i < count && value > 0; i++) {
+        if (value % units[i].scale == 0) {
             snprintf(buf, size, "%llu%s", (unsigned long long)(value / units[i].scale),
                      units[i].name);
             break;
@@ -130,12 +131,12 @@ static const char *scaled_text(uint64_t value, const struct unit *units, size_t 
 
 const char *config_duration_text(uint64_t ns, char *buf, size_t size)
 {
-    return scaled_text(ns, duration_units, COUNT_OF(duration_units), buf, size);
+    return scaled_text(ns, duration_units, COUNT_OF(duration_units), "0s", buf, size);
 }
 
 const char *config_size_text(uint64_t bytes, char *buf, size_t size)
 {
-    return scaled_text(bytes, size_units, COUNT_OF(size_units), buf, size);
+    return scaled_text(bytes, size_units, COUNT_OF(size_units), "0B", buf, size);
 }
 
 bool config_is_token(const char *text)
