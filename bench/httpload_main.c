@@ -56,7 +56,8 @@ struct connection {
 
 struct load {
     struct units_address target;
-    unsigned connections;
+    unsigned connection_count;
+    struct connection *connections;
     bool close_each;
     uint64_t expected_bytes;
     unsigned flows;
@@ -214,15 +215,17 @@ static void serve(struct connection *c, bool hung_up)
     }
 }
 
-static int run(struct connection *connections)
+static int run(void)
 {
     struct epoll_event events[EVENTS];
     uint64_t now_ns = bench_now_ns();
 
-    for (unsigned i = 0; i < load.connections; i++) {
-        connections[i].fd = -1;
-        connections[i].request = &load.requests[i % load.flows];
-        reopen(&connections[i]);
+    for (unsigned i = 0; i < load.connection_count; i++) {
+        struct connection *c = &load.connections[i];
+
+        c->fd = -1;
+        c->request = &load.requests[i % load.flows];
+        reopen(c);
     }
     while (!load.hopeless && bench_window_poll(&load.window, now_ns)) {
         int count = epoll_wait(load.epoll, events, EVENTS, TURN_LIMIT_MS);
@@ -291,7 +294,7 @@ static void read_options(int argc, char **argv)
             load.expected_bytes = bench_option_count("bytes", optarg, 0, 64u << 20);
             break;
         case 'c':
-            load.connections = (unsigned)bench_option_count("connections", optarg, 1, 100000);
+            load.connection_count = (unsigned)bench_option_count("connections", optarg, 1, 100000);
             break;
         case 'H':
             snprintf(headers + used, sizeof(headers) - used, "%s\r\n", optarg);
@@ -320,21 +323,20 @@ static void read_options(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    struct connection *connections;
     int status;
 
-    load.connections = 64;
+    load.connection_count = 64;
     load.expected_bytes = 128;
     bench_window_init(&load.window);
     read_options(argc, argv);
-    connections = calloc(load.connections, sizeof(*connections));
+    load.connections = calloc(load.connection_count, sizeof(*load.connections));
     load.epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (!connections || load.epoll < 0) {
+    if (!load.connections || load.epoll < 0) {
         fprintf(stderr, "httpload: %s\n", strerror(errno));
         return 1;
     }
     bench_window_start(&load.window, bench_now_ns());
-    status = run(connections);
-    free(connections);
+    status = run();
+    free(load.connections);
     return status;
 }

@@ -79,7 +79,10 @@ struct load {
     uint32_t call_bytes;
     uint32_t depth;
     uint32_t uids;
-    unsigned connections;
+    unsigned connection_count;
+    struct connection *connections;
+    struct slot *slots;
+    uint32_t *queues;
     int epoll;
     bool hopeless;
     struct bench_window window;
@@ -305,14 +308,14 @@ static void serve(struct connection *c, bool hung_up)
         fail(c);
 }
 
-static int run(struct connection *connections)
+static int run(void)
 {
     struct epoll_event events[CONNECTIONS_LIMIT];
     uint64_t now_ns = bench_now_ns();
 
-    for (unsigned i = 0; i < load.connections; i++) {
-        if (open_connection(&connections[i]) < 0)
-            fail(&connections[i]);
+    for (unsigned i = 0; i < load.connection_count; i++) {
+        if (open_connection(&load.connections[i]) < 0)
+            fail(&load.connections[i]);
     }
     while (!load.hopeless && bench_window_poll(&load.window, now_ns)) {
         int count = epoll_wait(load.epoll, events, CONNECTIONS_LIMIT, TURN_LIMIT_MS);
@@ -376,7 +379,7 @@ static void read_options(int argc, char **argv)
             load.call_bytes = (uint32_t)bench_option_count("call-bytes", optarg, 40, 400);
             break;
         case 'c':
-            load.connections =
+            load.connection_count =
                 (unsigned)bench_option_count("connections", optarg, 1, CONNECTIONS_LIMIT);
             break;
         case 'n':
@@ -402,43 +405,51 @@ static void read_options(int argc, char **argv)
         load.trailing_bytes = (uint32_t)rpc_padded(load.data_bytes);
 }
 
-/* All memory of the run; the process ends with it, so nothing is given back. */
-static struct connection *prepare(void)
+static int prepare(void)
 {
-    struct connection *connections = calloc(load.connections, sizeof(*connections));
-    struct slot *slots = calloc((size_t)load.connections * load.depth, sizeof(*slots));
-    uint32_t *queues = calloc((size_t)load.connections * load.depth, sizeof(*queues));
+    size_t slots = (size_t)load.connection_count * load.depth;
 
+    load.connections = calloc(load.connection_count, sizeof(*load.connections));
+    load.slots = calloc(slots, sizeof(*load.slots));
+    load.queues = calloc(slots, sizeof(*load.queues));
     load.epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (!connections || !slots || !queues || load.epoll < 0) {
-        fprintf(stderr, "rpcload: %s\n", strerror(errno));
-        exit(1);
-    }
-    for (unsigned i = 0; i < load.connections; i++) {
-        struct connection *c = &connections[i];
+    if (!load.connections || !load.slots || !load.queues)
+        return -ENOMEM;
+    if (load.epoll < 0)
+        return -errno;
+    for (unsigned i = 0; i < load.connection_count; i++) {
+        struct connection *c = &load.connections[i];
 
         c->fd = -1;
-        c->slots = slots + (size_t)i * load.depth;
-        c->queue = queues + (size_t)i * load.depth;
+        c->slots = load.slots + (size_t)i * load.depth;
+        c->queue = load.queues + (size_t)i * load.depth;
         for (uint32_t slot = 0; slot < load.depth; slot++)
             prepare_slot(&c->slots[slot], slot, FIRST_UID + i % load.uids);
     }
-    return connections;
+    return 0;
 }
 
 int main(int argc, char **argv)
 {
-    struct connection *connections;
+    int status;
 
     load.kind = option_kind("read");
     load.data_bytes = 4096;
     load.call_bytes = 200;
-    load.connections = 4;
+    load.connection_count = 4;
     load.depth = 32;
     load.uids = 2;
     bench_window_init(&load.window);
     read_options(argc, argv);
-    connections = prepare();
+    status = prepare();
+    if (status < 0) {
+        fprintf(stderr, "rpcload: %s\n", strerror(-status));
+        return 1;
+    }
     bench_window_start(&load.window, bench_now_ns());
-    return run(connections);
+    status = run();
+    free(load.connections);
+    free(load.slots);
+    free(load.queues);
+    return status;
 }
