@@ -150,12 +150,13 @@ struct nfs4_reply {
 enum rpc_parse nfs4_parse_reply(const uint8_t *results, size_t len, struct nfs4_reply *out);
 
 /* NFS4ERR_DELAY for a compound, one whole record, mark included, where the protocol makes it safe:
- *   minor version >= 1: as the status of the leading SEQUENCE, so that the slot's sequence stays;
- *   minor version 0:    as the status of the first PUTFH, PUTROOTFH or PUTPUBFH of a compound that
- * was seen completely and has no operation with a seqid (the client would advance it and the server
- * not), nor RENEW, RELEASE_LOCKOWNER or SETCLIENTID*. Returns its bytes; 0 when there is no safe
- * word (slow the call instead) or the buffer is too small: NFS4_DELAY_MAX_BYTES is always enough.
- */
+ * - minor version >= 1: as the status of the leading SEQUENCE, so that the slot's sequence stays;
+ * - minor version 0: as the status of the first PUTFH, PUTROOTFH or PUTPUBFH of a compound that was
+ *   seen completely and has no operation with a seqid (the client would advance it and the server
+ *   not), nor RENEW, RELEASE_LOCKOWNER or SETCLIENTID*.
+ *
+ * Returns its bytes; 0 when there is no safe word (slow the call instead) or the buffer is too
+ * small: NFS4_DELAY_MAX_BYTES is always enough. call->tag must still be valid. */
 #define NFS4_DELAY_MAX_BYTES (64 + NFS4_TAG_MAX_BYTES)
 size_t nfs4_write_delay(uint8_t *buf, size_t size, uint32_t xid, const struct nfs4_compound *call);
 

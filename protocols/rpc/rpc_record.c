@@ -68,8 +68,7 @@ static size_t collect_mark(struct rpc_record_decoder *d, const uint8_t *buf, siz
     size_t want = RPC_RECORD_MARK_BYTES - d->mark_bytes;
     size_t take = len < want ? len : want;
 
-    if (take > 0)
-        memcpy(d->mark + d->mark_bytes, buf, take);
+    memcpy(d->mark + d->mark_bytes, buf, take);
     d->mark_bytes += (uint8_t)take;
     *complete = d->mark_bytes == RPC_RECORD_MARK_BYTES;
     if (*complete)
@@ -132,7 +131,7 @@ size_t rpc_record_next(struct rpc_record_decoder *d, const uint8_t *buf, size_t 
             return used;
         }
         bool complete;
-        used += collect_mark(d, buf ? buf + used : buf, len - used, &complete);
+        used += collect_mark(d, buf + used, len - used, &complete);
         if (!complete)
             return emit(d, event, RPC_RECORD_MORE, used);
         if (!accept_mark(d, rpc_load_u32(d->mark)))

@@ -29,8 +29,9 @@
  * that is streamed while it arrives goes out as one fragment too when its length is known up front,
  * i.e. when its first fragment is its last one (`known_bytes` at BEGIN). Otherwise the length is
  * unknown until the last fragment's mark: send what has been collected as fragments of any size,
- * not last, and once `known_bytes` is set send one last fragment of the bytes still unsent
- * (known_bytes - sent). Receivers don't see fragment borders, so coalescing them is invisible.
+ * not last, and once `known_bytes` is set (at the latest in END) send
+ * one last fragment of the bytes still unsent, known_bytes - sent; after an empty last fragment
+ * that is 0, and an empty fragment goes out. Receivers don't see fragment borders.
  */
 #ifndef SPILLWAY_PROTOCOLS_RPC_RPC_RECORD_H
 #define SPILLWAY_PROTOCOLS_RPC_RPC_RECORD_H
@@ -92,8 +93,8 @@ struct rpc_record_decoder {
 /* `limits` NULL: the defaults. It is copied. */
 void rpc_record_init(struct rpc_record_decoder *d, const struct rpc_record_limits *limits);
 
-/* The next event of buf[0..len). Returns the bytes consumed, <= len; they need not be kept.
- * Consumes nothing after ERROR. */
+/* The next event of buf[0..len); buf is never NULL, len may be 0. Returns the bytes consumed, <=
+ * len; they need not be kept. Consumes nothing after ERROR. */
 size_t rpc_record_next(struct rpc_record_decoder *d, const uint8_t *buf, size_t len,
                        struct rpc_record_event *event);
 
