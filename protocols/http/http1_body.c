@@ -302,11 +302,11 @@ static const char *framing_byte(struct http1_body *body, char c)
     return "body used after its end";
 }
 
-static bool overhead_is_too_large(const struct http1_body *body)
+static const char *overhead_error(const struct http1_body *body)
 {
     if (body->state >= TRAILER_START)
-        return body->overhead_bytes > HTTP1_MAX_TRAILER_BYTES;
-    return body->overhead_bytes > HTTP1_MAX_CHUNK_LINE_BYTES;
+        return body->overhead_bytes > HTTP1_MAX_TRAILER_BYTES ? "trailers too large" : NULL;
+    return body->overhead_bytes > HTTP1_MAX_CHUNK_LINE_BYTES ? "chunk line too long" : NULL;
 }
 
 static enum http1_body_result next_chunked(struct http1_body *body, const char *buf, size_t len,
@@ -324,9 +324,9 @@ static enum http1_body_result next_chunked(struct http1_body *body, const char *
             return HTTP1_BODY_DATA;
         }
         body->overhead_bytes++;
-        const char *error = framing_byte(body, *p);
-        if (!error && overhead_is_too_large(body))
-            error = body->state >= TRAILER_START ? "trailers too large" : "chunk line too long";
+        const char *error = overhead_error(body);
+        if (!error)
+            error = framing_byte(body, *p);
         if (error) {
             *consumed = (size_t)(p - buf);
             return fail(body, error);
