@@ -71,7 +71,8 @@ struct exchange_ops {
 struct exchange {
     struct sched_item item;
     struct loop_message message; /* hand-over of a dispatch to its loop */
-    STAILQ_ENTRY(exchange) link; /* submitted and finished lists */
+    STAILQ_ENTRY(exchange) submit_link; /* the gate's submitted list */
+    STAILQ_ENTRY(exchange) link;        /* the gate's other lists */
     const struct exchange_ops *ops;
     struct loop *loop;
     const struct plan_pool *pool; /* its plan is held from gate_submit's caller on: see plan.h */
@@ -83,11 +84,13 @@ struct exchange {
 
     uint8_t state;   /* enum exchange_state; QUEUED <-> others only under the gate's lock */
     uint8_t outcome; /* enum outcome, set by gate_finish */
+    uint8_t refusal; /* enum refusal, on the way to `refused` */
     bool abandoned;  /* nobody waits for it any more, but it is on its way to `dispatched` */
     uint8_t key_length;
     uint8_t key[EXCHANGE_KEY_BYTES];
 
-    uint64_t cost;
+    uint64_t cost; /* as charged */
+    uint64_t true_cost; /* set by gate_finish */
     uint64_t bytes_in;
     uint64_t bytes_out;
     uint64_t arrived_ns;

@@ -32,13 +32,17 @@ void gate_finish(struct exchange *exchange, enum outcome outcome, uint64_t true_
  */
 bool gate_cancel(struct exchange *exchange);
 
+enum gate_moved {
+    GATE_MOVED,   /* it holds a slot of exchange->server, another one where possible: send it there */
+    GATE_QUEUED,  /* every usable server is full: it waits at the head of its flow; `dispatched` will come */
+    GATE_NOWHERE, /* no server is usable; it still holds its slot: finish it as failed */
+};
+
 /*
- * The server of a DISPATCHED exchange did not take it (connecting failed, or the connection turned
- * out closed): counts the failure and gives the exchange a slot of another usable server of its
- * lane, or of the same one if it is the only one. False: none has room or is usable; finish it as
- * failed. `failure`: whether this counts against the server.
+ * The server of a DISPATCHED exchange did not take it: connecting failed, or the connection turned out
+ * closed. Finds it another place.
  */
-bool gate_move(struct exchange *exchange, bool failure);
+enum gate_moved gate_move(struct exchange *exchange);
 
 /* A connection attempt's result, for the server's health. */
 void gate_server_connected(struct server *server);
@@ -52,9 +56,12 @@ struct lane *gate_choose_lane(struct pool *pool, const struct sockaddr *client, 
 void gate_kick(struct pool *pool);
 
 /* Recomputes a lane's depth from its servers; under the lock. */
-void gate_update_depth(struct lane *lane);
+void gate_update_depth(struct lane *lane, uint64_t now_ns);
 
-/* The number of requests waiting, for Retry-After. */
-uint64_t gate_queued(struct pool *pool);
+/* Whether the server may get requests at all; under the lock. */
+bool gate_server_is_usable(const struct server *server, uint64_t now_ns);
+
+/* Readies the pump of one loop's side. */
+void gate_side_init(struct gate_side *side, struct pool *pool, struct loop *loop, unsigned loop_count);
 
 #endif

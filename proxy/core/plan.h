@@ -46,6 +46,8 @@ struct plan_listener {
 
 struct plan {
     struct config *config;           /* owned */
+    struct runtime *runtime;
+    bool needs_host, needs_path; /* some route or flow looks at them: worth normalising */
     struct plan_listener *listeners; /* by listener index, which a reload never changes */
     struct plan_pool *pools;
     atomic_uint workers; /* that have this plan or exchanges holding it */
@@ -59,6 +61,9 @@ static inline void plan_hold(const struct plan_pool *pool, unsigned worker)
 
 /* Gives back; frees the plan when it is an old one and nobody is left. */
 void plan_release(const struct plan_pool *pool, struct worker *worker);
+
+/* The worker has taken over a newer plan; frees this one when nobody is left. */
+void plan_leave(struct plan *plan, struct worker *worker);
 
 /* What matching and keys look at. Slices may point into the arena; absent ones have ptr NULL. */
 struct http_facts {

@@ -64,6 +64,8 @@ struct flow_class {
     bool keyed; /* its instances are made by key and retired when idle */
     bool removed;
     uint32_t key_limit;
+    struct flow **lane_flows; /* by lane index: the instance without a key; NULL until needed */
+    unsigned lane_flow_count;
     uint32_t instances;           /* keyed ones, over all lanes */
     uint64_t queued, outstanding; /* requests, over all lanes and instances */
     struct flow_meters meters;
@@ -84,8 +86,10 @@ struct flow {
 struct lane {
     struct pool *pool;
     TAILQ_ENTRY(lane) link;
+    unsigned index; /* in the pool */
     struct sched *sched;
     TAILQ_HEAD(server_list, server) servers;
+    bool unsettled; /* some server is not simply ready: the depth has to be looked at again */
     struct server *cursor; /* round robin: the server chosen last */
     struct flow *flows;    /* uthash, by flow.id */
 };
@@ -97,6 +101,9 @@ struct gate_side {
     struct pool *pool;
     struct exchange_list submitted;
     struct exchange_list finished;
+    struct gate_batch {
+        struct loop_message *first, *last;
+    } *batches; /* by loop: dispatches on their way there, while the pump runs */
 };
 
 struct pool {
@@ -114,6 +121,7 @@ struct pool {
     uint32_t dead_after;
     uint64_t dead_for_ns;
     TAILQ_HEAD(lane_list, lane) lanes;
+    unsigned lane_count;
     TAILQ_HEAD(flow_class_list, flow_class) classes;
     struct flow_class *default_class;
     struct flow_meters meters;
@@ -124,5 +132,33 @@ struct pool {
 };
 
 TAILQ_HEAD(pool_list, pool);
+
+/* The scheduler's name for the configuration's algorithm. */
+enum sched_algorithm pool_algorithm(enum config_algorithm algorithm);
+
+/* An empty pool for these loops. */
+struct pool *pool_create(const char *name, bool nfs, struct loop **loops, unsigned loop_count);
+
+/*
+ * Takes over what the configuration says: limits, servers, classes. Servers are recognised by name and
+ * addresses, classes by name. *next_index is the next unused server index. Takes the lock.
+ */
+void pool_configure(struct pool *pool, const struct config_pool *config, unsigned *next_index);
+
+/* The server or class of that name that is not removed, or NULL. Under the lock, or while only reloads change them. */
+struct server *pool_find_server(struct pool *pool, const char *name);
+struct flow_class *pool_find_class(struct pool *pool, const char *name);
+
+/* Under the lock. */
+void pool_set_class_weight(struct flow_class *class, uint32_t weight);
+
+/* The instance an exchange belongs to, made if need be. Under the lock. */
+struct flow *pool_flow_for(struct exchange *exchange);
+
+/* Forgets up to `budget` idle keyed instances. Under the lock. */
+void pool_retire_flows(struct lane *lane, unsigned budget);
+
+/* Only when no thread uses it any more. */
+void pool_destroy(struct pool *pool);
 
 #endif

@@ -47,6 +47,8 @@ struct session {
 struct session_ops {
     /* The worker drains: close at once if idle, else after what is in progress. */
     void (*drain)(struct session *session);
+    /* Close now, whatever is in progress: the process ends. The loop does not run any more. */
+    void (*abort)(struct session *session);
 };
 
 struct worker {
@@ -71,12 +73,13 @@ struct runtime {
     struct worker *workers;
     unsigned worker_count;
     struct pool_list pools;
-    unsigned server_count; /* indices given out so far */
-    struct plan *plan;     /* the newest; changed under `lock` */
+    unsigned server_count;  /* indices given out so far */
+    struct plan *plan;      /* the newest; changed under `lock` */
     char *config_path;
-    pthread_mutex_t lock; /* one reload or administrative change at a time */
+    pthread_mutex_t lock;   /* one reload or administrative change at a time */
     atomic_uint reloads_done, reloads_failed;
-    atomic_uint sessions; /* open, all workers; the drain waits for 0 */
+    atomic_uint sessions;   /* open, all workers; the drain waits for 0 */
+    atomic_uint *open;      /* sessions by listener, all workers: for the limit of connections */
     uint64_t started_ns;
     atomic_bool draining;
 };
@@ -90,6 +93,22 @@ static inline struct listener_meters *session_meters(const struct session *sessi
 {
     return &session->worker->listeners[session->listener];
 }
+
+/* 0 or -errno. The worker's thread is not started. */
+int worker_init(struct worker *worker, struct runtime *runtime, unsigned index);
+void worker_fini(struct worker *worker);
+
+/* Gives the worker a listening socket; it owns the descriptor from here on. Before worker_start(). */
+void worker_add_listener(struct worker *worker, unsigned listener, int fd);
+
+/* Starts the thread. 0 or -errno. */
+int worker_start(struct worker *worker);
+void worker_join(struct worker *worker);
+
+/* From other threads: the worker takes over the plan; returns when it has. */
+void worker_switch_plan(struct worker *worker, struct plan *plan);
+/* From other threads: stop accepting, close what is idle, finish the rest. */
+void worker_drain(struct worker *worker);
 
 /* Registers a session whose connection is open; session_close() takes it off and counts. */
 void session_open(struct session *session, const struct session_ops *ops);

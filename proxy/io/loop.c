@@ -215,7 +215,7 @@ static void resume_reading(struct loop *loop)
     }
 }
 
-static void bury(struct loop *loop)
+void loop_bury(struct loop *loop)
 {
     while (loop->graveyard != NULL) {
         struct deferred *deferred = loop->graveyard;
@@ -258,6 +258,6 @@ void loop_run(struct loop *loop)
         resume_reading(loop);
         timer_wheel_run(&loop->wheel, loop_now_ns(loop));
         settle(loop);
-        bury(loop);
+        loop_bury(loop);
     }
 }

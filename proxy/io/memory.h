@@ -21,4 +21,7 @@ void *memory_zalloc(size_t size, const char *what);
 void *memory_resize(void *block, size_t size, const char *what);
 char *memory_copy_string(const char *string, const char *what);
 
+/* For what another library could not allocate. */
+_Noreturn void memory_fail(const char *what);
+
 #endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The protocol-independent part of an exchange: see exchange.h. */
+#include "proxy/core/exchange.h"
+
+#include <string.h>
+
+void exchange_init(struct exchange *exchange, struct loop *loop, const struct exchange_ops *ops, uint64_t arrived_ns)
+{
+    sched_item_init(&exchange->item);
+    exchange->message.next = NULL;
+    exchange->ops = ops;
+    exchange->loop = loop;
+    exchange->pool = NULL;
+    exchange->lane = NULL;
+    exchange->class = NULL;
+    exchange->flow = NULL;
+    exchange->server = NULL;
+    exchange->state = EXCHANGE_READING;
+    exchange->abandoned = false;
+    exchange->key_length = 0;
+    exchange->cost = 1;
+    exchange->bytes_in = 0;
+    exchange->bytes_out = 0;
+    exchange->arrived_ns = arrived_ns;
+    exchange->queued_ns = 0;
+    exchange->dispatched_ns = 0;
+    exchange->finished_ns = 0;
+}

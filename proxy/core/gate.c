@@ -1,0 +1,611 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The gate's pump and its neighbours: see gate.h for what they promise. */
+#include "proxy/core/gate.h"
+
+#include "proxy/control/log.h"
+#include "proxy/core/container_of.h"
+#include "proxy/io/memory.h"
+
+#include <string.h>
+
+#define RETIRE_PER_PUMP 8
+
+static void on_dispatch_message(struct loop *loop, struct loop_message *message);
+static void on_queue_timeout(struct timer *timer, uint64_t now_ns);
+
+static struct gate_side *side_of(const struct exchange *exchange)
+{
+    return &exchange->lane->pool->sides[exchange->loop->index];
+}
+
+void gate_submit(struct exchange *exchange)
+{
+    struct gate_side *side = side_of(exchange);
+
+    exchange->state = EXCHANGE_SUBMITTED;
+    exchange->message.run = on_dispatch_message;
+    timer_init(&exchange->queue_timer, on_queue_timeout);
+    STAILQ_INSERT_TAIL(&side->submitted, exchange, submit_link);
+    loop_add_pump(exchange->loop, &side->hook);
+}
+
+void gate_finish(struct exchange *exchange, enum outcome outcome, uint64_t true_cost)
+{
+    struct gate_side *side = side_of(exchange);
+
+    exchange->state = EXCHANGE_FINISHED;
+    exchange->outcome = (uint8_t)outcome;
+    exchange->true_cost = true_cost;
+    exchange->finished_ns = loop_now_ns(exchange->loop);
+    STAILQ_INSERT_TAIL(&side->finished, exchange, link);
+    loop_add_pump(exchange->loop, &side->hook);
+}
+
+/* ------------------------------------------------------------------ servers, under the lock */
+
+bool gate_server_is_usable(const struct server *server, uint64_t now_ns)
+{
+    if (server->removed)
+        return false;
+    switch (server->state) {
+    case SERVER_READY:
+        return true;
+    case SERVER_DEAD:
+        return now_ns >= server->dead_until_ns;
+    case SERVER_DRAIN:
+        break;
+    }
+    return false;
+}
+
+/* A dead server whose time is over gets one request to show itself. */
+static uint64_t usable_depth(const struct server *server, uint64_t now_ns)
+{
+    if (!gate_server_is_usable(server, now_ns))
+        return 0;
+    return server->state == SERVER_DEAD ? 1 : server->depth;
+}
+
+static uint64_t in_use(const struct server *server)
+{
+    return server->lane->pool->depth_unit == CONFIG_DEPTH_COST ? server->outstanding_cost : server->outstanding;
+}
+
+static bool has_room(const struct server *server, uint64_t now_ns)
+{
+    return in_use(server) < usable_depth(server, now_ns);
+}
+
+void gate_update_depth(struct lane *lane, uint64_t now_ns)
+{
+    struct pool *pool = lane->pool;
+    struct server *server;
+    uint64_t depth = 0;
+    uint64_t elsewhere = 0;
+
+    lane->unsettled = false;
+    TAILQ_FOREACH(server, &lane->servers, link)
+    {
+        uint64_t own = usable_depth(server, now_ns);
+        depth += own;
+        if (own != server->depth) {
+            lane->unsettled = true;
+            /* What is still at a server that gets nothing new must not take slots from the others. */
+            elsewhere += in_use(server) > own ? in_use(server) - own : 0;
+        }
+    }
+    if (!pool->nfs && pool->depth != 0 && depth > pool->depth)
+        depth = pool->depth;
+    sched_set_depth(lane->sched, depth + elsewhere);
+}
+
+static struct server *next_server(struct lane *lane, struct server *server)
+{
+    server = server != NULL ? TAILQ_NEXT(server, link) : NULL;
+    return server != NULL ? server : TAILQ_FIRST(&lane->servers);
+}
+
+/* The server for the next request; `other` is avoided if there is any choice. */
+static struct server *choose_server(struct lane *lane, const struct server *other, uint64_t now_ns)
+{
+    struct server *first = next_server(lane, lane->cursor);
+    struct server *best = NULL;
+    struct server *server = first;
+
+    if (first == NULL)
+        return NULL;
+    do {
+        if (has_room(server, now_ns) && server != other) {
+            if (lane->pool->balance == CONFIG_BALANCE_ROUND_ROBIN) {
+                best = server;
+                break;
+            }
+            if (best == NULL || in_use(server) < in_use(best))
+                best = server;
+        }
+        server = next_server(lane, server);
+    } while (server != first);
+    if (best == NULL && other != NULL)
+        return choose_server(lane, NULL, now_ns);
+    if (best != NULL)
+        lane->cursor = best;
+    return best;
+}
+
+static bool lane_is_out(struct lane *lane, uint64_t now_ns)
+{
+    struct server *server;
+
+    TAILQ_FOREACH(server, &lane->servers, link)
+    {
+        if (gate_server_is_usable(server, now_ns))
+            return false;
+    }
+    return true;
+}
+
+static void mark_failed(struct server *server, uint64_t now_ns)
+{
+    struct pool *pool = server->pool;
+
+    server->meters.connect_errors++;
+    server->failures++;
+    if (server->state == SERVER_DRAIN)
+        return;
+    if (server->state == SERVER_DEAD || server->failures >= pool->dead_after) {
+        if (server->state == SERVER_READY)
+            server->meters.deaths++;
+        server->state = SERVER_DEAD;
+        server->dead_until_ns = now_ns + pool->dead_for_ns;
+        server->lane->unsettled = true;
+    }
+}
+
+static void mark_alive(struct server *server)
+{
+    server->failures = 0;
+    if (server->state == SERVER_DEAD) {
+        server->state = SERVER_READY;
+        server->lane->unsettled = true;
+    }
+}
+
+static void take_slot(struct exchange *exchange, struct server *server)
+{
+    exchange->server = server;
+    server->outstanding++;
+    server->outstanding_cost += exchange->cost;
+}
+
+static void give_slot(struct exchange *exchange)
+{
+    exchange->server->outstanding--;
+    exchange->server->outstanding_cost -= exchange->cost;
+}
+
+/* ------------------------------------------------------------------ the pump */
+
+static void count_flow(struct flow_meters *meters, const struct exchange *exchange)
+{
+    if (exchange->outcome == OUTCOME_ANSWERED)
+        meters->requests++;
+    else if (exchange->outcome == OUTCOME_FAILED)
+        meters->errors++;
+    else
+        meters->cancelled++;
+    meters->cost += exchange->true_cost;
+    meters->bytes_in += exchange->bytes_in;
+    meters->bytes_out += exchange->bytes_out;
+    histogram_add(&meters->wait, exchange->dispatched_ns - exchange->queued_ns);
+    if (exchange->outcome == OUTCOME_ANSWERED)
+        histogram_add(&meters->service, exchange->finished_ns - exchange->dispatched_ns);
+}
+
+static void count_server(struct server_meters *meters, const struct exchange *exchange)
+{
+    if (exchange->outcome == OUTCOME_ANSWERED) {
+        meters->requests++;
+        histogram_add(&meters->service, exchange->finished_ns - exchange->dispatched_ns);
+    } else if (exchange->outcome == OUTCOME_FAILED) {
+        meters->errors++;
+    }
+    meters->cost += exchange->true_cost;
+    meters->bytes_in += exchange->bytes_in;
+    meters->bytes_out += exchange->bytes_out;
+}
+
+static void end_exchange(struct pool *pool, struct exchange *exchange)
+{
+    give_slot(exchange);
+    pool->outstanding--;
+    pool->outstanding_cost -= exchange->cost;
+    exchange->class->outstanding--;
+    sched_complete(exchange->lane->sched, &exchange->item, exchange->true_cost, exchange->finished_ns);
+    count_flow(&pool->meters, exchange);
+    count_flow(&exchange->class->meters, exchange);
+    count_server(&exchange->server->meters, exchange);
+}
+
+static void count_refusal(struct flow_meters *meters, enum refusal refusal)
+{
+    switch (refusal) {
+    case REFUSAL_FLOW_FULL:
+    case REFUSAL_POOL_FULL:
+        meters->refused++;
+        break;
+    case REFUSAL_TIMEOUT:
+        meters->queue_timeouts++;
+        break;
+    case REFUSAL_NO_SERVER:
+        meters->no_server++;
+        break;
+    }
+}
+
+static void note_refusal(struct exchange *exchange, enum refusal refusal)
+{
+    exchange->state = EXCHANGE_READING;
+    exchange->refusal = (uint8_t)refusal;
+    count_refusal(&exchange->lane->pool->meters, refusal);
+    count_refusal(&exchange->class->meters, refusal);
+}
+
+/* True when queued. */
+static bool queue_exchange(struct exchange *exchange, uint64_t now_ns)
+{
+    enum sched_verdict verdict;
+
+    exchange->queued_ns = now_ns;
+    exchange->flow = pool_flow_for(exchange);
+    verdict = sched_enqueue(exchange->lane->sched, &exchange->flow->sched, &exchange->item, exchange->cost, now_ns);
+    if (verdict != SCHED_OK) {
+        note_refusal(exchange, verdict == SCHED_FLOW_FULL ? REFUSAL_FLOW_FULL : REFUSAL_POOL_FULL);
+        return false;
+    }
+    exchange->state = EXCHANGE_QUEUED;
+    exchange->class->queued++;
+    return true;
+}
+
+static bool pool_has_room(const struct pool *pool)
+{
+    if (pool->depth == 0)
+        return true;
+    return (pool->depth_unit == CONFIG_DEPTH_COST ? pool->outstanding_cost : pool->outstanding) < pool->depth;
+}
+
+static void hand_over(struct gate_side *side, struct exchange *exchange)
+{
+    struct gate_batch *batch = &side->batches[exchange->loop->index];
+
+    exchange->message.next = NULL;
+    if (batch->first == NULL)
+        batch->first = &exchange->message;
+    else
+        batch->last->next = &exchange->message;
+    batch->last = &exchange->message;
+}
+
+static void dispatch_lane(struct gate_side *side, struct lane *lane, struct exchange_list *own, uint64_t now_ns)
+{
+    struct pool *pool = lane->pool;
+
+    while (sched_queued(lane->sched) > 0 && pool_has_room(pool)) {
+        struct server *server = choose_server(lane, NULL, now_ns);
+        struct sched_item *item = server != NULL ? sched_dispatch(lane->sched, now_ns) : NULL;
+        if (item == NULL)
+            break;
+        struct exchange *exchange = container_of(item, struct exchange, item);
+        exchange->state = EXCHANGE_DISPATCHED;
+        exchange->dispatched_ns = now_ns;
+        exchange->class->queued--;
+        exchange->class->outstanding++;
+        pool->outstanding++;
+        pool->outstanding_cost += exchange->cost;
+        take_slot(exchange, server);
+        if (exchange->loop == side->loop)
+            STAILQ_INSERT_TAIL(own, exchange, link);
+        else
+            hand_over(side, exchange);
+    }
+}
+
+/* Nobody can serve what waits: it is refused, now rather than after its time-out. */
+static void flush_lane(struct gate_side *side, struct lane *lane, struct exchange_list *refused, uint64_t now_ns)
+{
+    struct sched_item *item;
+
+    sched_set_depth(lane->sched, UINT64_MAX);
+    while ((item = sched_dispatch(lane->sched, now_ns)) != NULL) {
+        struct exchange *exchange = container_of(item, struct exchange, item);
+        sched_complete(lane->sched, item, 0, now_ns);
+        exchange->class->queued--;
+        note_refusal(exchange, REFUSAL_NO_SERVER);
+        if (exchange->loop == side->loop)
+            STAILQ_INSERT_TAIL(refused, exchange, link);
+        else
+            hand_over(side, exchange);
+    }
+    gate_update_depth(lane, now_ns);
+}
+
+static void arm_timeout(struct exchange *exchange, uint64_t timeout_ns)
+{
+    timer_set(&exchange->loop->wheel, &exchange->queue_timer, exchange->queued_ns + timeout_ns);
+}
+
+/* What the pump found for its own loop to do after the lock. */
+struct pump_result {
+    struct exchange_list refused;
+    struct exchange_list dispatched;
+    struct exchange_list released;
+};
+
+static void pump_locked(struct gate_side *side, struct pump_result *result, uint64_t now_ns)
+{
+    struct pool *pool = side->pool;
+    struct exchange_list waiting = STAILQ_HEAD_INITIALIZER(waiting);
+    struct exchange *exchange;
+    struct lane *lane;
+
+    STAILQ_FOREACH(exchange, &side->finished, link)
+    {
+        end_exchange(pool, exchange);
+    }
+    STAILQ_CONCAT(&result->released, &side->finished);
+    while ((exchange = STAILQ_FIRST(&side->submitted)) != NULL) {
+        STAILQ_REMOVE_HEAD(&side->submitted, submit_link);
+        if (queue_exchange(exchange, now_ns))
+            STAILQ_INSERT_TAIL(&waiting, exchange, submit_link);
+        else
+            STAILQ_INSERT_TAIL(&result->refused, exchange, link);
+    }
+    TAILQ_FOREACH(lane, &pool->lanes, link)
+    {
+        if (lane->unsettled)
+            gate_update_depth(lane, now_ns);
+        if (sched_queued(lane->sched) > 0) {
+            dispatch_lane(side, lane, &result->dispatched, now_ns);
+            if (sched_queued(lane->sched) > 0 && lane_is_out(lane, now_ns))
+                flush_lane(side, lane, &result->refused, now_ns);
+        }
+        pool_retire_flows(lane, RETIRE_PER_PUMP);
+    }
+    /* Most were dispatched at once and never need the timer. */
+    STAILQ_FOREACH(exchange, &waiting, submit_link)
+    {
+        if (exchange->state == EXCHANGE_QUEUED)
+            arm_timeout(exchange, pool->queue_timeout_ns);
+    }
+}
+
+static void pump(struct loop *loop, struct turn_hook *hook)
+{
+    struct gate_side *side = container_of(hook, struct gate_side, hook);
+    struct pool *pool = side->pool;
+    struct pump_result result = {STAILQ_HEAD_INITIALIZER(result.refused), STAILQ_HEAD_INITIALIZER(result.dispatched),
+                                 STAILQ_HEAD_INITIALIZER(result.released)};
+    struct exchange *exchange;
+
+    pthread_mutex_lock(&pool->lock);
+    pump_locked(side, &result, loop_now_ns(loop));
+    pthread_mutex_unlock(&pool->lock);
+
+    for (unsigned i = 0; i < pool->side_count; i++) {
+        struct gate_batch *batch = &side->batches[i];
+        if (batch->first != NULL)
+            loop_post(pool->sides[i].loop, batch->first, batch->last);
+        *batch = (struct gate_batch){NULL, NULL};
+    }
+    while ((exchange = STAILQ_FIRST(&result.released)) != NULL) {
+        STAILQ_REMOVE_HEAD(&result.released, link);
+        exchange->ops->released(exchange);
+    }
+    while ((exchange = STAILQ_FIRST(&result.refused)) != NULL) {
+        STAILQ_REMOVE_HEAD(&result.refused, link);
+        timer_unlink(&exchange->queue_timer);
+        if (exchange->abandoned)
+            exchange->ops->released(exchange);
+        else
+            exchange->ops->refused(exchange, (enum refusal)exchange->refusal);
+    }
+    while ((exchange = STAILQ_FIRST(&result.dispatched)) != NULL) {
+        STAILQ_REMOVE_HEAD(&result.dispatched, link);
+        on_dispatch_message(loop, &exchange->message);
+    }
+}
+
+/* A dispatch, or a refusal for want of servers, has reached the exchange's own loop. */
+static void on_dispatch_message(struct loop *loop, struct loop_message *message)
+{
+    struct exchange *exchange = container_of(message, struct exchange, message);
+
+    (void)loop;
+    timer_unlink(&exchange->queue_timer);
+    if (exchange->state == EXCHANGE_DISPATCHED) {
+        if (exchange->abandoned)
+            gate_finish(exchange, OUTCOME_ABORTED, 0);
+        else
+            exchange->ops->dispatched(exchange);
+    } else if (exchange->abandoned) {
+        exchange->ops->released(exchange);
+    } else {
+        exchange->ops->refused(exchange, (enum refusal)exchange->refusal);
+    }
+}
+
+static void on_queue_timeout(struct timer *timer, uint64_t now_ns)
+{
+    struct exchange *exchange = container_of(timer, struct exchange, queue_timer);
+    struct pool *pool = exchange->lane->pool;
+    bool expired = false;
+
+    pthread_mutex_lock(&pool->lock);
+    if (exchange->state == EXCHANGE_QUEUED) {
+        sched_cancel(exchange->lane->sched, &exchange->item, now_ns);
+        exchange->class->queued--;
+        note_refusal(exchange, REFUSAL_TIMEOUT);
+        expired = true;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    if (expired)
+        exchange->ops->refused(exchange, REFUSAL_TIMEOUT);
+}
+
+bool gate_cancel(struct exchange *exchange)
+{
+    struct gate_side *side = side_of(exchange);
+    struct pool *pool = side->pool;
+    bool left = true;
+
+    pthread_mutex_lock(&pool->lock);
+    if (exchange->state == EXCHANGE_SUBMITTED) {
+        STAILQ_REMOVE(&side->submitted, exchange, exchange, submit_link);
+    } else if (exchange->state == EXCHANGE_QUEUED) {
+        sched_cancel(exchange->lane->sched, &exchange->item, loop_now_ns(exchange->loop));
+        exchange->class->queued--;
+    } else {
+        left = false;
+    }
+    if (left) {
+        exchange->state = EXCHANGE_READING;
+        pool->meters.cancelled++;
+        exchange->class->meters.cancelled++;
+    } else {
+        exchange->abandoned = true;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    if (left) {
+        timer_unlink(&exchange->queue_timer);
+        /* Its place may be what the next one waits for (a queue limit is not, but a flow's head is). */
+        loop_add_pump(exchange->loop, &side->hook);
+    }
+    return left;
+}
+
+enum gate_moved gate_move(struct exchange *exchange)
+{
+    struct pool *pool = exchange->lane->pool;
+    struct lane *lane = exchange->lane;
+    uint64_t now_ns = loop_now_ns(exchange->loop);
+    enum gate_moved moved = GATE_MOVED;
+
+    pthread_mutex_lock(&pool->lock);
+    struct server *old = exchange->server;
+    give_slot(exchange);
+    struct server *server = choose_server(lane, old, now_ns);
+    if (server != NULL) {
+        server->meters.retries++;
+        take_slot(exchange, server);
+    } else if (!lane_is_out(lane, now_ns)) {
+        sched_requeue_front(lane->sched, &exchange->item);
+        exchange->state = EXCHANGE_QUEUED;
+        exchange->server = NULL;
+        exchange->class->queued++;
+        exchange->class->outstanding--;
+        pool->outstanding--;
+        pool->outstanding_cost -= exchange->cost;
+        arm_timeout(exchange, pool->queue_timeout_ns);
+        moved = GATE_QUEUED;
+    } else {
+        take_slot(exchange, old);
+        moved = GATE_NOWHERE;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    loop_add_pump(exchange->loop, &side_of(exchange)->hook);
+    return moved;
+}
+
+/* ------------------------------------------------------------------ health and the outside */
+
+void gate_server_connected(struct server *server)
+{
+    pthread_mutex_lock(&server->pool->lock);
+    bool was_dead = server->state == SERVER_DEAD;
+    server->meters.connects++;
+    mark_alive(server);
+    pthread_mutex_unlock(&server->pool->lock);
+    if (was_dead) {
+        log_notice("pool %s: server %s (%s) answers again", server->pool->name, server->name, server->address_text);
+        gate_kick(server->pool);
+    }
+}
+
+void gate_server_failed(struct server *server, uint64_t now_ns)
+{
+    pthread_mutex_lock(&server->pool->lock);
+    bool was_ready = server->state == SERVER_READY;
+    mark_failed(server, now_ns);
+    bool died = was_ready && server->state == SERVER_DEAD;
+    pthread_mutex_unlock(&server->pool->lock);
+    if (died)
+        log_warning("pool %s: server %s (%s) does not take connections; it is left out for %.1f s at a time",
+                    server->pool->name, server->name, server->address_text, (double)server->pool->dead_for_ns / 1e9);
+}
+
+static uint64_t client_hash(const struct sockaddr *client)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+    const uint8_t *bytes = NULL;
+    size_t length = 0;
+
+    if (client->sa_family == AF_INET) {
+        bytes = (const uint8_t *)&((const struct sockaddr_in *)client)->sin_addr;
+        length = 4;
+    } else if (client->sa_family == AF_INET6) {
+        bytes = (const uint8_t *)&((const struct sockaddr_in6 *)client)->sin6_addr;
+        length = 16;
+    }
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ bytes[i]) * UINT64_C(1099511628211); /* FNV-1a */
+    return hash ^ hash >> 32;
+}
+
+struct lane *gate_choose_lane(struct pool *pool, const struct sockaddr *client, uint64_t now_ns)
+{
+    uint64_t best_score = 0;
+    struct lane *best = NULL;
+    struct lane *lane;
+    uint64_t hash = client_hash(client);
+
+    /* Highest random weight: a server that comes or goes moves only its own clients. */
+    pthread_mutex_lock(&pool->lock);
+    TAILQ_FOREACH(lane, &pool->lanes, link)
+    {
+        uint64_t score = (hash ^ (lane->index + 1) * UINT64_C(0x9e3779b97f4a7c15)) * UINT64_C(0xbf58476d1ce4e5b9);
+        score ^= score >> 29;
+        if (!lane_is_out(lane, now_ns) && (best == NULL || score > best_score)) {
+            best = lane;
+            best_score = score;
+        }
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return best;
+}
+
+static void on_kick(struct loop *loop, struct loop_message *message)
+{
+    struct pool *pool = container_of(message, struct pool, kick);
+
+    atomic_store(&pool->kicked, false);
+    loop_add_pump(loop, &pool->sides[loop->index].hook);
+}
+
+void gate_kick(struct pool *pool)
+{
+    if (atomic_exchange(&pool->kicked, true))
+        return;
+    pool->kick.run = on_kick;
+    loop_post(pool->sides[0].loop, &pool->kick, &pool->kick);
+}
+
+void gate_side_init(struct gate_side *side, struct pool *pool, struct loop *loop, unsigned loop_count)
+{
+    memset(side, 0, sizeof(*side));
+    side->hook.run = pump;
+    side->pool = pool;
+    side->loop = loop;
+    STAILQ_INIT(&side->submitted);
+    STAILQ_INIT(&side->finished);
+    side->batches = memory_zalloc(loop_count * sizeof(*side->batches), "a gate's hand-over lists");
+}
