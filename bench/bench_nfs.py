@@ -4,12 +4,13 @@
 
 import sys
 
+import ganesha
 import peers
 from lab import (BenchError, Lab, compare, count_system_calls, disturbances, median, paired_ratio,
                  program, progress, run_load, wanted)
 from report import Report
 
-TUNED = "haproxy-tcp, 256 KiB buffers"
+TUNED = ganesha.TUNED
 DEFAULT = "haproxy-tcp, default buffers"
 DEFAULT_BUFFER_BYTES = 16384
 SMALL = ("--kind", "read", "--bytes", 4096, "--call-bytes", 200, "--connections", 4, "--depth", 32)
@@ -96,6 +97,27 @@ def system_calls(report, proxies):
                ours and theirs and ours / theirs)
 
 
+def real_server(report):
+    """Against NFS-Ganesha, for information."""
+    title = "Ganesha"
+    if not wanted(title):
+        return
+    reason = ganesha.missing()
+    if reason:
+        report.note(f"{title}: left out: {reason}")
+        return
+    progress(f"{title}: in its namespace")
+    try:
+        result = ganesha.rows()
+    except BenchError as error:
+        report.note(f"{title}: {error}")
+        return
+    for row in result["rows"]:
+        report.add(**row)
+    report.notes.extend(result["notes"])
+    progress("")
+
+
 def main():
     report = Report("nfs", "NFSv3 over TCP through one thread on a core of its own; stub server and "
                            "load on the other; scheduling on, logs off")
@@ -109,6 +131,7 @@ def main():
         large(report, proxies, "1 MiB writes", LARGE_WRITE, None)
         added_latency(report, backend, proxies)
         system_calls(report, proxies)
+    real_server(report)
     return report.finish()
 
 

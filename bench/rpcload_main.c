@@ -25,6 +25,7 @@
 
 #include "bench/bench_net.h"
 #include "bench/bench_window.h"
+#include "bench/nfs_lookup.h"
 #include "protocols/rpc/nfs3_client.h"
 #include "protocols/rpc/rpc_message.h"
 #include "protocols/rpc/rpc_record.h"
@@ -37,7 +38,6 @@
 #define CONNECTIONS_LIMIT 1024
 #define BATCH_IOVECS      512
 #define TURN_LIMIT_MS     100
-#define HANDLE_BYTES      32
 #define FIRST_UID         1001
 
 struct slot {
@@ -83,6 +83,10 @@ struct load {
     struct connection *connections;
     struct slot *slots;
     uint32_t *queues;
+    struct nfs_lookup_handle handle;
+    struct units_address mount;
+    const char *export_path;
+    const char *file;
     int epoll;
     bool hopeless;
     struct bench_window window;
@@ -95,8 +99,7 @@ static const uint8_t zeros[DATA_LIMIT_BYTES];
 /* Writes the call of a slot, its machine name `name` as long as the call's size asks for. */
 static size_t write_call(struct slot *s, uint32_t uid, const char *name)
 {
-    static const uint8_t handle_bytes[HANDLE_BYTES] = "a file of the bench";
-    struct rpc_slice handle = {handle_bytes, HANDLE_BYTES};
+    struct rpc_slice handle = {load.handle.data, load.handle.bytes};
     struct nfs3_client client = {.identity = {true, uid, uid, name}};
 
     switch (load.kind->proc) {
@@ -350,18 +353,22 @@ static const struct kind *option_kind(const char *text)
     exit(2);
 }
 
+static const struct option options[] = {{"target", required_argument, NULL, 't'},
+                                        {"kind", required_argument, NULL, 'k'},
+                                        {"bytes", required_argument, NULL, 'b'},
+                                        {"call-bytes", required_argument, NULL, 'l'},
+                                        {"connections", required_argument, NULL, 'c'},
+                                        {"depth", required_argument, NULL, 'n'},
+                                        {"uids", required_argument, NULL, 'u'},
+                                        {"mount", required_argument, NULL, 'm'},
+                                        {"export", required_argument, NULL, 'e'},
+                                        {"file", required_argument, NULL, 'f'},
+                                        {"help", no_argument, NULL, 'h'},
+                                        BENCH_WINDOW_OPTIONS,
+                                        {0}};
+
 static void read_options(int argc, char **argv)
 {
-    static const struct option options[] = {{"target", required_argument, NULL, 't'},
-                                            {"kind", required_argument, NULL, 'k'},
-                                            {"bytes", required_argument, NULL, 'b'},
-                                            {"call-bytes", required_argument, NULL, 'l'},
-                                            {"connections", required_argument, NULL, 'c'},
-                                            {"depth", required_argument, NULL, 'n'},
-                                            {"uids", required_argument, NULL, 'u'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            BENCH_WINDOW_OPTIONS,
-                                            {0}};
     int option;
 
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -387,6 +394,15 @@ static void read_options(int argc, char **argv)
             break;
         case 'u':
             load.uids = (uint32_t)bench_option_count("uids", optarg, 1, CONNECTIONS_LIMIT);
+            break;
+        case 'm':
+            bench_option_address("mount", optarg, &load.mount);
+            break;
+        case 'e':
+            load.export_path = optarg;
+            break;
+        case 'f':
+            load.file = optarg;
             break;
         default:
             if (bench_window_option(&load.window, option, optarg))
@@ -439,8 +455,14 @@ int main(int argc, char **argv)
     load.connection_count = 4;
     load.depth = 32;
     load.uids = 2;
+    load.handle.bytes = 32;
+    load.export_path = "/export";
+    load.file = "data";
     bench_window_init(&load.window);
     read_options(argc, argv);
+    if (load.mount.length &&
+        nfs_lookup(&load.mount, &load.target, load.export_path, load.file, &load.handle) < 0)
+        return 1;
     status = prepare();
     if (status < 0) {
         fprintf(stderr, "rpcload: %s\n", strerror(-status));

@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+"""shares, isolation and overload at 16 slots x 10 ms, beside what HAProxy offers for it"""
+# SPDX-License-Identifier: Apache-2.0
+
+import concurrent.futures
+import statistics
+import sys
+
+import peers
+from lab import LOAD_CORE, ROUNDS, SECONDS, BenchError, Lab, program, progress, run_load, wanted
+from report import Report
+
+SLOTS = 16
+SERVICE_MS = 10
+CAPACITY = SLOTS * 1000 / SERVICE_MS
+WANTED = 2.0
+# A shape, not a rate, is measured: it needs a few seconds more than a rate, and fewer rounds.
+WINDOW_S = SECONDS + 2
+WARM_UP_S = 1.5
+CASE_ROUNDS = (ROUNDS + 1) // 2
+FIFO = "haproxy, FIFO"
+# The offset that gives 2:1 between 64 and 64 connections: B's requests may wait 60 ms longer.
+OFFSET_MS = 60
+
+# name -> connections of classes A and B
+CASES = {
+    "A64/B64": {"A": 64, "B": 64},
+    "A32/B256": {"A": 32, "B": 256},
+    "B64 alone": {"B": 64},
+    "A4 beside B256": {"A": 4, "B": 256},
+}
+
+
+def start_origin(lab):
+    path = program("spillorigin")
+    if not path:
+        raise BenchError("spillorigin is missing: run make first")
+    child = lab.start("spillorigin", [path, "--http", "127.0.0.1:0", "--slots", str(SLOTS),
+                                      "--service", f"{SERVICE_MS}ms", "--distribution", "fixed"],
+                      LOAD_CORE)
+    line = child.wait_for_line("listening ")
+    child.port = int(dict(part.split("=") for part in line.split())["http"].rsplit(":", 1)[1])
+    child.wait_for_line("ready")
+    return child
+
+
+def start_ours(lab, origin, algorithm, name, queue=""):
+    flows = """\
+      - { name: A, weight: 2, match: { header: { X-Class: A } } }
+      - { name: B, weight: 1, match: { header: { X-Class: B } } }"""
+    return peers.spillway_http(lab, origin, algorithm, depth=SLOTS, flows=flows, name=name,
+                               queue=queue)
+
+
+def start_split(lab, origin):
+    """HAProxy with a back end per class, the slots cut 2:1 between them."""
+    port = peers.free_port()
+    return peers.haproxy(lab, peers.haproxy_global() + f"""\
+    mode http
+    http-reuse always
+frontend web
+    bind 127.0.0.1:{port}
+    use_backend a if {{ hdr(X-Class) A }}
+    default_backend b
+backend a
+    server one {origin.address} pool-max-conn 256 maxconn {round(SLOTS * 2 / 3)}
+backend b
+    server one {origin.address} pool-max-conn 256 maxconn {SLOTS - round(SLOTS * 2 / 3)}
+""", port, "haproxy-split")
+
+
+def start_all(lab, origin):
+    """Name -> proxy: ours, then every way HAProxy has to treat two classes differently."""
+    limit = f"maxconn {SLOTS}"
+    is_a = "{ hdr(X-Class) A }"
+    rules = {
+        FIFO: "",
+        "haproxy, priority class": f"    http-request set-priority-class int(-1) if {is_a}",
+        "haproxy, priority offset":
+            f"    http-request set-priority-offset int({OFFSET_MS}) unless {is_a}",
+    }
+    all_of_them = {"spillway": start_ours(lab, origin, "sfqd", "spillway"),
+                   "spillway, FIFO": start_ours(lab, origin, "fifo", "spillway-fifo")}
+    for name, rule in rules.items():
+        all_of_them[name] = peers.haproxy_http(lab, origin, server=limit, rules=rule,
+                                               name=name.replace(", ", "-").replace(" ", "-"))
+    if peers.tool("haproxy"):
+        all_of_them["haproxy, split back ends"] = start_split(lab, origin)
+    return {name: child for name, child in all_of_them.items() if child}
+
+
+def run_classes(proxy, classes):
+    """Runs one closed loop per class at the same time; class -> result."""
+    with concurrent.futures.ThreadPoolExecutor(len(classes)) as pool:
+        runs = {name: pool.submit(
+            run_load, "httpload", "--target", proxy.address, "--connections", connections,
+            "--header", f"X-Class: {name}", "--warm-up", f"{round(WARM_UP_S * 1000)}ms",
+            seconds=WINDOW_S) for name, connections in classes.items()}
+        return {name: run.result() for name, run in runs.items()}
+
+
+def run_case(report, proxies, title):
+    """One case with every proxy; name -> the median round by each class's figures."""
+    outcomes = {}
+    for name, proxy in proxies.items():
+        # Only ours and what it is compared with are repeated; the others show a shape.
+        rounds = CASE_ROUNDS if name in ("spillway", "spillway, FIFO", FIFO) else 1
+        results = []
+        for number in range(rounds):
+            progress(f"{title}: {name}, round {number + 1} of {rounds}")
+            proxy.must_live()
+            results.append(run_classes(proxy, CASES[title]))
+        failed = sum(result["errors"] for run in results for result in run.values())
+        if failed:
+            report.note(f"{title}: {failed} requests through {name} failed")
+        outcomes[name] = {
+            cls: {field: statistics.median(run[cls][field] for run in results)
+                  for field in ("requests_per_s", "p50_us", "p99_us")} for cls in CASES[title]}
+    progress("")
+    return outcomes
+
+
+def total(outcome):
+    return sum(result["requests_per_s"] for result in outcome.values())
+
+
+def share_ratio(outcome):
+    """A's rate by B's; None when B had nothing at all."""
+    return (outcome["A"]["requests_per_s"] / outcome["B"]["requests_per_s"]
+            if outcome["B"]["requests_per_s"] else None)
+
+
+def shares(report, proxies, title):
+    """A to B as 2:1 by weight, whatever their numbers of connections, and nothing lost by it."""
+    if not wanted(title):
+        return
+    outcomes = run_case(report, proxies, title)
+    ours = outcomes.get("spillway")
+    for name, outcome in outcomes.items():
+        if name != "spillway":
+            report.add(f"{title}: A to B, {WANTED:g} wanted", ours and share_ratio(ours), "ratio",
+                       name, share_ratio(outcome))
+    error = ours and share_ratio(ours) and abs(share_ratio(ours) / WANTED - 1) * 100
+    report.add(f"{title}: share error", error, "%", goal="value <= 2")
+    for name in ("spillway, FIFO", FIFO):
+        if name in outcomes:
+            report.add(f"{title}: total rate", ours and total(ours), "req/s", name,
+                       total(outcomes[name]), ours and total(ours) / total(outcomes[name]),
+                       "ratio >= 0.99")
+
+
+def lone_class(report, proxies):
+    """The class of the smaller weight, alone: it gets everything."""
+    title = "B64 alone"
+    if not wanted(title):
+        return
+    outcomes = run_case(report, proxies, title)
+    ours = outcomes.get("spillway")
+    for name, outcome in outcomes.items():
+        if name != "spillway":
+            report.add(f"{title}: rate", ours and total(ours), "req/s", name, total(outcome),
+                       ours and total(ours) / total(outcome),
+                       "ratio >= 0.99" if name in ("spillway, FIFO", FIFO) else None)
+
+
+def light_class(report, proxies):
+    """A few connections beside a crowd: how long the few wait."""
+    title = "A4 beside B256"
+    if not wanted(title):
+        return
+    outcomes = run_case(report, proxies, title)
+    ours = outcomes.get("spillway")
+    for name, outcome in outcomes.items():
+        if name != "spillway":
+            report.add(f"{title}: 99th percentile of A", ours and ours["A"]["p99_us"] / 1e3, "ms",
+                       name, outcome["A"]["p99_us"] / 1e3)
+    report.add(f"{title}: 99th percentile of A, of the service time",
+               ours and ours["A"]["p99_us"] / 1e3 / SERVICE_MS, "times", goal="value <= 2.5")
+    report.add(f"{title}: total rate", ours and total(ours), "req/s", FIFO,
+               FIFO in outcomes and total(outcomes[FIFO]) or None,
+               ours and FIFO in outcomes and total(ours) / total(outcomes[FIFO]) or None,
+               "ratio >= 0.99")
+
+
+def main():
+    report = Report("fair", f"two classes at a service of {SLOTS} slots x {SERVICE_MS} ms "
+                            f"({CAPACITY:g} requests/s), weights 2:1, closed loops; the proxies "
+                            f"let {SLOTS} requests through at a time")
+    with Lab() as lab:
+        origin = start_origin(lab)
+        proxies = start_all(lab, origin)
+        if not program("spillway"):
+            report.note("spillway is not built: the peers alone were measured")
+        shares(report, proxies, "A64/B64")
+        shares(report, proxies, "A32/B256")
+        lone_class(report, proxies)
+        light_class(report, proxies)
+        report.note(f"priority offset: B's requests rank {OFFSET_MS} ms later, which is right for "
+                    "64 and 64 connections")
+        report.note("ours and FIFO: median of "
+                    f"{CASE_ROUNDS} rounds of {WINDOW_S:g} s; the others: one round")
+    return report.finish()
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except BenchError as error:
+        sys.exit(f"bench-fair: {error}")
