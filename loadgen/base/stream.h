@@ -96,10 +96,9 @@ struct stream {
 int stream_open(struct stream *stream, struct loop *loop, int fd,
                 const struct stream_handler *handler);
 
-/* Starts to connect. 0, or negative errno when that failed at once (`closed` is not called then).
- */
-int stream_connect(struct stream *stream, struct loop *loop, const struct sockaddr *address,
-                   socklen_t length, const struct stream_handler *handler);
+/* Starts to connect. `connected` or `closed` follows, never before this returns. */
+void stream_connect(struct stream *stream, struct loop *loop, const struct sockaddr *address,
+                    socklen_t length, const struct stream_handler *handler);
 
 /* Drops what was not sent, closes; `closed` follows at the end of the turn. May be called again. */
 void stream_close(struct stream *stream, int error);

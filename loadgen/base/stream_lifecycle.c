@@ -41,32 +41,26 @@ int stream_open(struct stream *stream, struct loop *loop, int fd,
     return error;
 }
 
-int stream_connect(struct stream *stream, struct loop *loop, const struct sockaddr *address,
-                   socklen_t length, const struct stream_handler *handler)
+void stream_connect(struct stream *stream, struct loop *loop, const struct sockaddr *address,
+                    socklen_t length, const struct stream_handler *handler)
 {
     int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     int on = 1;
+    int error = 0;
 
-    stream->state = STREAM_CLOSED;
-    if (fd < 0)
-        return -errno;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     stream_setup(stream, loop, fd, handler);
     stream->state = STREAM_CONNECTING;
-    if (connect(fd, address, length) < 0 && errno != EINPROGRESS) {
-        int error = -errno;
-
-        close(fd);
-        stream->state = STREAM_CLOSED;
-        return error;
+    if (fd < 0) {
+        error = errno;
+    } else {
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+        if (connect(fd, address, length) < 0 && errno != EINPROGRESS)
+            error = errno;
+        else
+            error = -loop_add(loop, &stream->io);
     }
-    int error = loop_add(loop, &stream->io);
-
-    if (error) {
-        close(fd);
-        stream->state = STREAM_CLOSED;
-    }
-    return error;
+    if (error)
+        stream_close(stream, error);
 }
 
 void stream_connect_result(struct stream *stream, uint32_t events)
@@ -96,8 +90,10 @@ void stream_close(struct stream *stream, int error)
         return;
     stream->state = STREAM_CLOSED;
     stream->error = error;
-    loop_remove(stream->loop, &stream->io);
-    close(stream->io.fd);
+    if (stream->io.fd >= 0) {
+        loop_remove(stream->loop, &stream->io);
+        close(stream->io.fd);
+    }
     loop_defer(stream->loop, &stream->turn_end);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The origin's frame: listening, services and their timers, the byte pattern. */
+/* The origin's frame: listening, services and their timers. */
 #include "loadgen/origin/origin.h"
 
 #include <errno.h>
@@ -7,21 +7,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "loadgen/base/pattern.h"
+
 const char *origin_protocol_name(enum origin_protocol protocol)
 {
     return protocol == ORIGIN_HTTP ? "http" : "nfs";
-}
-
-const uint8_t *origin_pattern(void)
-{
-    static uint8_t pattern[ORIGIN_PATTERN_BYTES];
-
-    if (pattern[0] == 0) {
-        /* Printable and not repeating every few bytes, so that a shifted body is seen as wrong. */
-        for (uint32_t i = 0; i < ORIGIN_PATTERN_BYTES; i++)
-            pattern[i] = (uint8_t)('a' + (i * 2654435761U >> 16) % 26);
-    }
-    return pattern;
 }
 
 static void rearm(struct origin_port *port)
@@ -81,9 +71,8 @@ int origin_init(struct origin *origin, struct loop *loop, const struct origin_op
     origin->wall_offset_ns =
         (uint64_t)wall.tv_sec * 1000000000ULL + (uint64_t)wall.tv_nsec - loop_clock_ns();
     *what = "--file";
-    error =
-        origin_files_init(&origin->files, options->files, options->files_count, origin_pattern(),
-                          ORIGIN_PATTERN_BYTES, origin->wall_offset_ns + loop_clock_ns());
+    error = origin_files_init(&origin->files, options->files, options->files_count, pattern_bytes(),
+                              PATTERN_BYTES, origin->wall_offset_ns + loop_clock_ns());
     for (int i = 0; i < ORIGIN_PROTOCOLS; i++) {
         struct origin_port *port = &origin->ports[i];
 

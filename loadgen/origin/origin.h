@@ -93,10 +93,6 @@ bool origin_submit(struct origin_port *port, struct service_job *job);
 /* Changes the capacity while running. */
 void origin_set_slots(struct origin_port *port, uint32_t slots);
 
-/* Bytes that every body and file begins with, over and over. */
-#define ORIGIN_PATTERN_BYTES (256U * 1024)
-const uint8_t *origin_pattern(void);
-
 /* The protocols' ways in: a new connection. In origin_http.c and origin_nfs.c. */
 void origin_http_accept(struct origin_port *port, int fd);
 void origin_nfs_accept(struct origin_port *port, int fd);

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "loadgen/base/memory.h"
+#include "loadgen/base/pattern.h"
 #include "loadgen/origin/origin.h"
 #include "protocols/http/http1.h"
 #include "protocols/http/http1_write.h"
@@ -107,11 +108,11 @@ static void reply(struct origin_http_connection *connection)
         if (connection->text)
             stream_put(stream, connection->text, (size_t)connection->reply_bytes);
         else if (connection->reply_bytes <= COPY_BYTES)
-            stream_put(stream, origin_pattern(), (size_t)connection->reply_bytes);
+            stream_put(stream, pattern_bytes(), (size_t)connection->reply_bytes);
         else
-            stream_put_repeated(stream, origin_pattern(), ORIGIN_PATTERN_BYTES,
-                                connection->reply_bytes);
-        connection->port->counters.bytes_out += connection->reply_bytes;
+            stream_put_repeated(stream, pattern_bytes(), PATTERN_BYTES, connection->reply_bytes);
+        if (!connection->text)
+            connection->port->counters.bytes_out += connection->reply_bytes;
     }
     free(connection->text);
     connection->text = NULL;

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The --flow option: one table of keys is parser and help. */
+#include "loadgen/client/flow_spec.h"
+
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#include "protocols/rpc/mount3.h"
+#include "protocols/rpc/nfs3.h"
+
+static const char *const operation_names[FLOW_OPERATIONS] = {
+    [FLOW_READ] = "read",     [FLOW_WRITE] = "write",   [FLOW_GETATTR] = "getattr",
+    [FLOW_LOOKUP] = "lookup", [FLOW_ACCESS] = "access",
+};
+
+const char *flow_operation_name(enum flow_operation operation)
+{
+    return operation_names[operation];
+}
+
+/* ---------------------------------------------------------------- setters: true when it is fine */
+
+static bool copy_text(char *to, size_t size, const char *value)
+{
+    size_t length = strlen(value);
+
+    if (length == 0 || length >= size)
+        return false;
+    for (const char *p = value; *p; p++) {
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            return false;
+    }
+    memcpy(to, value, length + 1);
+    return true;
+}
+
+static bool set_count(const char *value, uint32_t least, uint32_t most, uint32_t *out)
+{
+    uint64_t number;
+
+    if (units_parse_count(value, least, most, &number) != 0)
+        return false;
+    *out = (uint32_t)number;
+    return true;
+}
+
+static bool set_name(struct flow_spec *spec, const char *value)
+{
+    return copy_text(spec->name, sizeof(spec->name), value);
+}
+
+static bool set_protocol(struct flow_spec *spec, const char *value)
+{
+    spec->protocol = strcmp(value, "nfs") == 0 ? FLOW_NFS : FLOW_HTTP;
+    return strcmp(value, "nfs") == 0 || strcmp(value, "http") == 0;
+}
+
+static bool set_target(struct flow_spec *spec, const char *value)
+{
+    spec->has_target = copy_text(spec->authority, sizeof(spec->authority), value) &&
+                       units_parse_address(value, &spec->target) == 0;
+    return spec->has_target;
+}
+
+static bool set_rate(struct flow_spec *spec, const char *value)
+{
+    spec->open_loop = true;
+    return units_parse_rate_per_s(value, &spec->arrival.rate_per_s) == 0;
+}
+
+static bool set_arrival(struct flow_spec *spec, const char *value)
+{
+    spec->arrival.kind = strcmp(value, "constant") == 0 ? ARRIVAL_CONSTANT : ARRIVAL_POISSON;
+    return strcmp(value, "constant") == 0 || strcmp(value, "poisson") == 0;
+}
+
+static bool set_on(struct flow_spec *spec, const char *value)
+{
+    return units_parse_duration_ns(value, &spec->arrival.on_ns) == 0 && spec->arrival.on_ns > 0;
+}
+
+static bool set_off(struct flow_spec *spec, const char *value)
+{
+    return units_parse_duration_ns(value, &spec->arrival.off_ns) == 0;
+}
+
+static bool set_concurrency(struct flow_spec *spec, const char *value)
+{
+    return set_count(value, 1, FLOW_MAX_CLIENTS, &spec->concurrency);
+}
+
+static bool set_think(struct flow_spec *spec, const char *value)
+{
+    return units_parse_duration_ns(value, &spec->think.mean_ns) == 0;
+}
+
+static bool set_think_distribution(struct flow_spec *spec, const char *value)
+{
+    return distribution_parse(value, &spec->think.kind) == 0;
+}
+
+static bool set_pause(struct flow_spec *spec, const char *value)
+{
+    return units_parse_duration_ns(value, &spec->pause_ns) == 0;
+}
+
+static bool set_start(struct flow_spec *spec, const char *value)
+{
+    return units_parse_duration_ns(value, &spec->start_ns) == 0;
+}
+
+static bool set_stop(struct flow_spec *spec, const char *value)
+{
+    return units_parse_duration_ns(value, &spec->stop_ns) == 0 && spec->stop_ns > 0;
+}
+
+static bool set_timeout(struct flow_spec *spec, const char *value)
+{
+    return units_parse_duration_ns(value, &spec->timeout_ns) == 0 && spec->timeout_ns > 0;
+}
+
+static bool set_connections(struct flow_spec *spec, const char *value)
+{
+    return set_count(value, 1, FLOW_MAX_CLIENTS, &spec->connections);
+}
+
+static bool set_bytes(struct flow_spec *spec, const char *value)
+{
+    return units_parse_bytes(value, &spec->bytes) == 0;
+}
+
+static bool set_method(struct flow_spec *spec, const char *value)
+{
+    static const char token[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+    return copy_text(spec->method, sizeof(spec->method), value) &&
+           strspn(value, token) == strlen(value) && strcmp(value, "CONNECT") != 0;
+}
+
+static bool set_path(struct flow_spec *spec, const char *value)
+{
+    return value[0] == '/' && !strchr(value, ' ') &&
+           copy_text(spec->path, sizeof(spec->path), value);
+}
+
+static bool set_header(struct flow_spec *spec, const char *value)
+{
+    const char *colon = strchr(value, ':');
+    size_t used = strlen(spec->headers);
+    char checked[FLOW_HEADERS_BYTES];
+
+    if (!colon || colon == value || memchr(value, ' ', (size_t)(colon - value)) ||
+        !copy_text(checked, sizeof(checked), value))
+        return false;
+    size_t name = (size_t)(colon - value);
+
+    for (colon++; *colon == ' '; colon++)
+        ;
+    int length = snprintf(spec->headers + used, sizeof(spec->headers) - used, "%.*s: %s\r\n",
+                          (int)name, value, colon);
+
+    if (name == 4 && strncasecmp(value, "host", 4) == 0)
+        spec->has_host = true;
+    return used + (size_t)length < sizeof(spec->headers);
+}
+
+static bool set_operation(struct flow_spec *spec, const char *value)
+{
+    for (int i = 0; i < FLOW_OPERATIONS; i++) {
+        if (strcmp(value, operation_names[i]) == 0) {
+            spec->operation = (enum flow_operation)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool set_order(struct flow_spec *spec, const char *value)
+{
+    spec->sequential = strcmp(value, "sequential") == 0;
+    return spec->sequential || strcmp(value, "random") == 0;
+}
+
+static bool set_export(struct flow_spec *spec, const char *value)
+{
+    return value[0] == '/' && copy_text(spec->export_path, sizeof(spec->export_path), value);
+}
+
+static bool set_file(struct flow_spec *spec, const char *value)
+{
+    return !strchr(value, '/') && copy_text(spec->file, sizeof(spec->file), value);
+}
+
+static bool set_uid(struct flow_spec *spec, const char *value)
+{
+    return set_count(value, 0, UINT32_MAX, &spec->uid);
+}
+
+static bool set_gid(struct flow_spec *spec, const char *value)
+{
+    return set_count(value, 0, UINT32_MAX, &spec->gid);
+}
+
+struct key {
+    const char *name;
+    bool (*set)(struct flow_spec *spec, const char *value);
+    const char *expected;
+    const char *help;
+};
+
+static const struct key keys[] = {
+    {"name", set_name, "a name of 1 to 31 characters",
+     "shown in tables (default: flow1, flow2...)"},
+    {"proto", set_protocol, "http or nfs", "default http"},
+    {"target", set_target, "HOST:PORT that resolves", "where the requests go; required"},
+    {"rate", set_rate, "a rate above 0, as 120/s", "open loop at this rate (while on)"},
+    {"arrival", set_arrival, "poisson or constant", "gaps between requests (default poisson)"},
+    {"on", set_on, "a time above 0, as 5s", "length of ON phases; needs off"},
+    {"off", set_off, "a time, as 5s", "length of OFF phases; needs on"},
+    {"concurrency", set_concurrency, "a number from 1 to 65000",
+     "closed loop: clients. Open loop: cap on requests in flight (default 1024); what comes above "
+     "it waits, its latency counts from the intended time"},
+    {"think", set_think, "a time, as 10ms", "closed loop: mean pause after a reply (default 0)"},
+    {"think-distribution", set_think_distribution, "fixed, exponential, uniform or bimodal",
+     "default fixed"},
+    {"pause", set_pause, "a time, as 100ms",
+     "closed loop: pause after a refusal or an error (default 100ms)"},
+    {"start", set_start, "a time, as 2s", "when the flow begins (default 0)"},
+    {"stop", set_stop, "a time above 0, as 8s", "when the flow ends (default: with the run)"},
+    {"timeout", set_timeout, "a time above 0, as 30s", "for one request (default 30s)"},
+    {"connections", set_connections, "a number from 1 to 65000",
+     "TCP connections (default: HTTP up to concurrency; NFS 4, never more than concurrency)"},
+    {"bytes", set_bytes, "a size, as 4096 or 64KiB",
+     "HTTP: body sent (default 0). NFS: size of a READ or WRITE (default 4096)"},
+    {"method", set_method, "a method in capitals", "HTTP: default GET"},
+    {"path", set_path, "a path that begins with /", "HTTP: request target (default /)"},
+    {"header", set_header, "NAME:VALUE", "HTTP: an extra field; may be repeated"},
+    {"op", set_operation, "read, write, getattr, lookup or access", "NFS: default read"},
+    {"order", set_order, "random or sequential", "NFS: offsets of READ, WRITE (default random)"},
+    {"export", set_export, "an absolute path", "NFS: mounted directory (default /export)"},
+    {"file", set_file, "a name without /", "NFS: file in it (default data)"},
+    {"uid", set_uid, "a number", "NFS: AUTH_SYS user (default 0)"},
+    {"gid", set_gid, "a number", "NFS: AUTH_SYS group (default 0)"},
+};
+
+#define KEYS (sizeof(keys) / sizeof(keys[0]))
+
+void flow_spec_help(FILE *out)
+{
+    for (size_t i = 0; i < KEYS; i++)
+        fprintf(out, "  %-19s %s\n", keys[i].name, keys[i].help);
+}
+
+/* ---------------------------------------------------------------- the whole option */
+
+/* The next "key=value" of a comma-separated list, with \, turned into a comma; false at its end. */
+static bool next_item(const char **text, char *item, size_t size)
+{
+    size_t length = 0;
+    const char *p = *text;
+
+    if (*p == '\0')
+        return false;
+    for (; *p && *p != ','; p++) {
+        if (p[0] == '\\' && p[1] == ',')
+            p++;
+        if (length + 1 < size)
+            item[length++] = *p;
+    }
+    item[length] = '\0';
+    *text = *p ? p + 1 : p;
+    return true;
+}
+
+static int set_item(struct flow_spec *spec, char *item, char *error)
+{
+    char *equals = strchr(item, '=');
+
+    if (!equals) {
+        snprintf(error, FLOW_ERROR_BYTES, "'%.64s': expected key=value", item);
+        return -EINVAL;
+    }
+    *equals = '\0';
+    for (size_t i = 0; i < KEYS; i++) {
+        if (strcmp(keys[i].name, item) != 0)
+            continue;
+        if (keys[i].set(spec, equals + 1))
+            return 0;
+        snprintf(error, FLOW_ERROR_BYTES, "%.32s=%.64s: expected %s", item, equals + 1,
+                 keys[i].expected);
+        return -EINVAL;
+    }
+    snprintf(error, FLOW_ERROR_BYTES, "unknown key '%.64s'; --help lists the keys", item);
+    return -EINVAL;
+}
+
+static int complain(char *error, const char *text)
+{
+    snprintf(error, FLOW_ERROR_BYTES, "%s", text);
+    return -EINVAL;
+}
+
+/* What no key alone can tell. */
+static int check(struct flow_spec *spec, char *error)
+{
+    if (!spec->has_target)
+        return complain(error, "target=HOST:PORT is missing");
+    if (!spec->open_loop && spec->concurrency == 0)
+        return complain(error, "rate=N/s (open loop) or concurrency=N (closed loop) is missing");
+    if ((spec->arrival.on_ns == 0) != (spec->arrival.off_ns == 0))
+        return complain(error, "on and off go together");
+    if (!spec->open_loop && spec->arrival.on_ns)
+        return complain(error, "on and off need rate=N/s");
+    if (spec->open_loop && spec->think.mean_ns)
+        return complain(error, "think is for closed loop, rate for open loop");
+    if (spec->stop_ns && spec->stop_ns <= spec->start_ns)
+        return complain(error, "stop must be later than start");
+    if (spec->protocol == FLOW_NFS) {
+        if (spec->bytes == 0)
+            spec->bytes = 4096;
+        if (spec->bytes > (64U << 20))
+            return complain(error, "bytes: at most 64MiB in one NFS operation");
+        if (strlen(spec->export_path) > MOUNT_PATH_MAX_BYTES ||
+            strlen(spec->file) > NFS3_NAME_MAX_BYTES)
+            return complain(error, "export or file: too long");
+    }
+    if (spec->concurrency == 0)
+        spec->concurrency = 1024;
+    if (spec->connections > spec->concurrency)
+        spec->connections = spec->concurrency;
+    if (spec->connections == 0 && spec->protocol == FLOW_NFS)
+        spec->connections = spec->concurrency < 4 ? spec->concurrency : 4;
+    return 0;
+}
+
+int flow_spec_parse(const char *text, struct flow_spec *out, char error[FLOW_ERROR_BYTES])
+{
+    char item[FLOW_HEADERS_BYTES];
+    int result = 0;
+
+    *out = (struct flow_spec){.pause_ns = 100000000,
+                              .timeout_ns = 30000000000,
+                              .method = "GET",
+                              .path = "/",
+                              .export_path = "/export",
+                              .file = "data"};
+    while (result == 0 && next_item(&text, item, sizeof(item)))
+        result = set_item(out, item, error);
+    return result ? result : check(out, error);
+}
