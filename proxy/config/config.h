@@ -367,7 +367,7 @@ int config_error_format(const struct config_errors *errors, size_t index, char *
 /*
  * Read, check and resolve the file. 0: *out is the configuration (warnings may be in `errors`).
  * Otherwise *out is NULL and `errors` says why: -EINVAL when the content is wrong, -ENOENT,
- * -EACCES, ... when the file can't be read, -ENOMEM. `errors` must be initialised and empty; it is
+ * -EACCES, ... when the file can't be read. `errors` must be initialised and empty; it is
  * the caller's to print and to free. Looks names up with getaddrinfo(), so it may block: not for an
  * event loop's thread.
  */

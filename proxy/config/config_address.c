@@ -76,6 +76,9 @@ const char *config_parse_address(const char *text, bool bind, struct config_addr
     if (strncmp(text, "unix:", 5) == 0) {
         return parse_unix(text + 5, out);
     }
+    if (strstr(text, "://") != NULL) {
+        return "is a URL, not HOST:PORT";
+    }
     colon = strrchr(text, ':');
     if (text[0] == '[') {
         const char *close = strchr(text, ']');

@@ -158,17 +158,43 @@ static const char *nth_pool(const void *config, size_t index)
     return ((const struct config *)config)->pools[index].name;
 }
 
-static struct config_pool *find_pool(struct config *config, const char *name,
-                                     const struct config_place *place, struct config_errors *errors)
+struct checker {
+    struct config *config;
+    struct config_errors *errors;
+    bool pool_names_known;
+};
+
+/* A pool whose name was wrong may be the one that a listener means. */
+static bool pool_names_are_known(const struct config_place *root)
 {
+    const struct config_place pools = config_place_get(root, "pools");
+
+    for (size_t i = 0; i < pools.node->count; i++) {
+        const struct config_place item = config_place_item(&pools, i);
+
+        if (config_place_get(&item, "name").node->bad) {
+            return false;
+        }
+    }
+    return !pools.node->bad;
+}
+
+static struct config_pool *find_pool(const struct checker *checker, const char *name,
+                                     const struct config_place *place)
+{
+    struct config *config = checker->config;
+
     for (size_t i = 0; i < config->pool_count; i++) {
         if (strcmp(config->pools[i].name, name) == 0) {
             return &config->pools[i];
         }
     }
+    if (!checker->pool_names_known) {
+        return NULL;
+    }
     const char *guess = config_suggest(name, config->pool_count, nth_pool, config);
 
-    config_place_report(errors, CONFIG_ERROR, place,
+    config_place_report(checker->errors, CONFIG_ERROR, place,
                         "there is no pool `%s`%s%s%s; expected the name of one under `pools`", name,
                         guess != NULL ? ", did you mean `" : "", guess != NULL ? guess : "",
                         guess != NULL ? "`?" : "");
@@ -223,9 +249,10 @@ static void check_unread(const struct config_listener *listener, const struct co
     warn_unread(place, http_keys, listener->protocol, errors);
 }
 
-static void check_routes(struct config *config, struct config_listener *listener,
-                         const struct config_place *place, struct config_errors *errors)
+static void check_routes(const struct checker *checker, struct config_listener *listener,
+                         const struct config_place *place)
 {
+    struct config_errors *errors = checker->errors;
     const bool http = listener->protocol == CONFIG_PROTOCOL_HTTP;
     const struct config_place routes = config_place_get(place, "routes");
 
@@ -238,7 +265,7 @@ static void check_routes(struct config *config, struct config_listener *listener
         const struct config_place item = config_place_item(&routes, i);
         const struct config_place match = config_place_get(&item, "match");
         const struct config_place pool_place = config_place_get(&item, "pool");
-        struct config_pool *pool = find_pool(config, route->pool_name, &pool_place, errors);
+        struct config_pool *pool = find_pool(checker, route->pool_name, &pool_place);
 
         route->pool = pool;
         if (pool != NULL && http) {
@@ -248,14 +275,15 @@ static void check_routes(struct config *config, struct config_listener *listener
     }
 }
 
-static void check_listener(struct config *config, struct config_listener *listener,
-                           const struct config_place *place, struct config_errors *errors)
+static void check_listener(const struct checker *checker, struct config_listener *listener,
+                           const struct config_place *place)
 {
+    struct config_errors *errors = checker->errors;
     const struct config_place protocol = config_place_get(place, "protocol");
 
     if (listener->pool_name != NULL) {
         const struct config_place pool_place = config_place_get(place, "pool");
-        struct config_pool *pool = find_pool(config, listener->pool_name, &pool_place, errors);
+        struct config_pool *pool = find_pool(checker, listener->pool_name, &pool_place);
 
         listener->pool = pool;
         if (pool != NULL && !protocol.node->bad) {
@@ -273,7 +301,7 @@ static void check_listener(struct config *config, struct config_listener *listen
     if (protocol.node->bad) {
         return;
     }
-    check_routes(config, listener, place, errors);
+    check_routes(checker, listener, place);
     check_unread(listener, place, errors);
 }
 
@@ -348,6 +376,7 @@ void config_check(struct config *config, const struct config_tree *tree, unsigne
     const struct config_place access = config_place_get(&log, "access");
     const struct config_place listeners = config_place_get(&root, "listeners");
     const struct config_place pools = config_place_get(&root, "pools");
+    const struct checker checker = {config, errors, pool_names_are_known(&root)};
 
     if (config->workers == 0) {
         config->workers = usable_cpus();
@@ -365,7 +394,7 @@ void config_check(struct config *config, const struct config_tree *tree, unsigne
     for (size_t i = 0; i < config->listener_count; i++) {
         const struct config_place place = config_place_item(&listeners, i);
 
-        check_listener(config, &config->listeners[i], &place, errors);
+        check_listener(&checker, &config->listeners[i], &place);
     }
     for (size_t i = 0; i < config->pool_count; i++) {
         const struct config_place place = config_place_item(&pools, i);

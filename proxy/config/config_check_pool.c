@@ -215,12 +215,15 @@ static void check_operations(const struct config_pool *pool, const struct config
     for (size_t i = 0; i < pool->cost.table_count; i++) {
         const char *operation = pool->cost.table[i].operation;
         const struct config_place pair = config_place_item(table, i);
-        const struct config_place place = config_place_get(&pair, "operation");
+        struct config_place place = config_place_get(&pair, "operation");
         const bool for_nfs = operation[0] >= 'a' && operation[0] <= 'z';
 
         if (strcmp(operation, "default") == 0) {
             continue;
         }
+        /* The table is a list of pairs only in here; to the user it is a map. */
+        snprintf(place.key, sizeof(place.key), "%.*s.%.64s", CONFIG_KEY_PATH_MAX - 80, table->key,
+                 operation);
         if (for_nfs ? pool->used_by_http : pool->used_by_nfs) {
             config_place_report(
                 errors, CONFIG_ERROR, &place, "`%s` is an operation of %s; expected %s", operation,

@@ -596,7 +596,7 @@ static void check_pair_names(struct shaper *shaper, const struct config_node *li
     for (size_t i = 0; i < list->count; i++) {
         names[i] = list->items[i]->items[1];
     }
-    qsort(names, list->count, sizeof(*names), compare_names);
+    qsort(names, list->count, sizeof(struct config_node *), compare_names);
     for (size_t i = 1; i < list->count; i++) {
         if (strcmp(names[i]->text, names[i - 1]->text) == 0) {
             const size_t before = path_push_key(shaper, names[i]->text);

@@ -210,9 +210,11 @@ const char *config_suggest(const char *text, size_t count,
         }
         unsigned distance = edit_distance(text, candidate);
 
-        /* One slip in a short word, a third of the letters in a long one. */
+        /* One slip in a short word, a quarter of the letters in a long one; of two, the one of this
+         * length. */
         if (distance <= 1 + length / 4 && distance < length &&
-            (best == NULL || distance < best_distance)) {
+            (best == NULL || distance < best_distance ||
+             (distance == best_distance && strlen(candidate) == length))) {
             best = candidate;
             best_distance = distance;
         }
