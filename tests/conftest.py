@@ -93,12 +93,13 @@ def shared_ganesha(net):
 
 
 @pytest.fixture
-def ganesha(shared_ganesha):
-    """The NFS server, running, with an empty export."""
+def ganesha(shared_ganesha, net):
+    """The NFS server, running, with an empty folder for the test."""
     if not shared_ganesha.server.running():
         shared_ganesha.start()
-    process.run(["find", shared_ganesha.folder, "-mindepth", "1", "-delete"])
-    return shared_ganesha
+    shared_ganesha.new_folder()
+    yield shared_ganesha
+    net.end_jobs()
 
 
 @pytest.fixture(scope="session", autouse=True)

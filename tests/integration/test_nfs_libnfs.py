@@ -5,14 +5,9 @@ import os
 import pytest
 
 from lab import nfs, process, rpc
-from lab.spillway import nfs_config
 
 SIZE = int(os.environ.get("SPILLWAY_TEST_NFS_MIB", "1024")) << 20
 ADDRESS = nfs.SERVER_ADDRESS
-
-
-def config(port, **options):
-    return nfs_config([{"address": f"{ADDRESS}:{nfs.NFS_PORT}", "mount-port": nfs.MOUNT_PORT}], f"{ADDRESS}:{port}", **options)
 
 
 @pytest.fixture
@@ -20,7 +15,7 @@ def road(spillway, ganesha, net):
     """road(...) gives (port, proxy)."""
     def build(**options):
         port = process.free_port()
-        return port, spillway(config(port, **options), net=net)
+        return port, spillway(nfs.proxy_config(port, **options), net=net)
     return build
 
 
@@ -81,9 +76,9 @@ def test_version_4_lists_and_reads(road, ganesha, net):
     port, _ = road()
     with open(os.path.join(ganesha.folder, "text"), "w") as file:
         file.write("over version 4\n")
-    url = f"nfs://{ADDRESS}/data/text?version=4&nfsport={port}"
+    url = f"nfs://{ADDRESS}{ganesha.pseudo}/text?version=4&nfsport={port}"
     assert nfs.libnfs(net, "nfs-cat", url).stdout == "over version 4\n"
-    listing = nfs.libnfs(net, "nfs-ls", f"nfs://{ADDRESS}/data?version=4&nfsport={port}").stdout
+    listing = nfs.libnfs(net, "nfs-ls", f"nfs://{ADDRESS}{ganesha.pseudo}?version=4&nfsport={port}").stdout
     assert "text" in listing
 
 

@@ -18,6 +18,7 @@ import re
 import socket
 
 from . import process
+from .spillway import nfs_config
 
 SERVER_ADDRESS = "10.77.0.1"
 CLIENT_ADDRESS = "10.77.0.2"
@@ -46,6 +47,7 @@ class Net:
             "namespace", [process.tool("unshare"), "--net", "--mount", "--propagation", "private", "sh", "-c", script],
             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
         self.holder.wait_log("namespace ready")
+        self.jobs = []              # kernel clients; they share the one tap device
 
     def wrap(self, argv):
         pid = self.holder.pid
@@ -71,6 +73,12 @@ class Net:
         finally:
             os.close(home)
             os.close(there)
+
+    def end_jobs(self):
+        """Ends kernel clients that a failed test left."""
+        for job in self.jobs:
+            job.kill()
+        self.jobs.clear()
 
     def connect(self, port, address=SERVER_ADDRESS, timeout_s=process.PATIENCE_S):
         """A TCP connection made within the namespace; the socket stays there, this thread does not."""
@@ -100,20 +108,31 @@ EXPORT {{ Export_Id = 7; Path = {folder}; Pseudo = /data; FSAL {{ Name = VFS; }}
 
 
 class Ganesha:
-    """rpcbind and ganesha in a Net. `folder` is what is exported (NFSv3 by its path, NFSv4 as /data)."""
+    """rpcbind and ganesha in a Net. The server caches what it has seen, so its files must not be changed
+    behind its back: each test works in a `folder` of its own below the export (NFSv4 sees it as `pseudo`)."""
 
     def __init__(self, net):
         self.net = net
         # In memory: the tests are about the wire, and disks of test machines are slow and shared.
         self.home = process.scratch("spillway-nfs-", parent="/dev/shm")
-        self.folder = os.path.join(self.home, "export")
-        os.mkdir(self.folder, 0o777)
-        os.chmod(self.folder, 0o777)
+        self.export = os.path.join(self.home, "export")
+        os.mkdir(self.export, 0o777)
+        os.chmod(self.export, 0o777)
+        self.folders = 0
+        self.new_folder()
         self.rpcbind = net.start("rpcbind", [process.tool("rpcbind"), "-f", "-w"])
         self.rpcbind.wait_listening(111)
         self.server = None
         self.runs = 0
         self.start()
+
+    def new_folder(self):
+        """A fresh, empty folder for the next test."""
+        self.folders += 1
+        name = f"test{self.folders}"
+        self.folder, self.pseudo = os.path.join(self.export, name), f"/data/{name}"
+        os.mkdir(self.folder)
+        os.chmod(self.folder, 0o777)
 
     def start(self):
         """Starts the server (again, on the same folder and ports)."""
@@ -121,7 +140,7 @@ class Ganesha:
         self.runs += 1
         path = os.path.join(self.home, "ganesha.conf")
         with open(path, "w") as configuration:
-            configuration.write(GANESHA_CONFIGURATION.format(nfs=NFS_PORT, mount=MOUNT_PORT, folder=self.folder))
+            configuration.write(GANESHA_CONFIGURATION.format(nfs=NFS_PORT, mount=MOUNT_PORT, folder=self.export))
         name = f"ganesha{self.runs}"
         self.server = self.net.start(name, [
             process.tool("ganesha.nfsd"), "-F", "-f", path, "-L", "/dev/stdout",
@@ -200,6 +219,7 @@ class KernelJob:
             process.tool("linux.uml"), f"mem={memory_mib}M", "rootfstype=hostfs", "rootflags=/", "ro",
             f"init={init}", "vec0:transport=tap,ifname=tap0,depth=128,gro=1",
             "con0=fd:0,fd:1", "con=null", "ssl=null", "quiet"], env={"TMPDIR": "/dev/shm"})
+        net.jobs.append(self.process)
 
     def says(self, text, deadline_s=None):
         self.process.wait_log(text, deadline_s)
@@ -219,14 +239,22 @@ def kernel_job(net, script, deadline_s=120, **options):
     return KernelJob(net, script, **options).result(deadline_s)
 
 
-def mount_command(folder, where, version, port, mount_port=None, options=""):
+def mount_command(ganesha, where, version, port, mount_port=None, options=""):
     """Shell text that mounts for the kernel client; version is 3, 4.0 or 4.1."""
+    folder = ganesha.folder
     if str(version) == "3":
         kind = f"vers=3,tcp,nolock,port={port},mountport={mount_port or port},mountproto=tcp"
     else:
-        kind, folder = f"vers={version},proto=tcp,port={port}", "/data"
+        kind, folder = f"vers={version},proto=tcp,port={port}", ganesha.pseudo
     extra = "," + options if options else ""
     return (f"mkdir -p {where} && mount -t nfs -o {kind}{extra} {SERVER_ADDRESS}:{folder} {where}")
+
+
+def proxy_config(port, **options):
+    """Configuration of a proxy in the network, in front of Ganesha."""
+    server = {"address": f"{SERVER_ADDRESS}:{NFS_PORT}", "mount-port": MOUNT_PORT}
+    server.update(options.pop("server", {}))
+    return nfs_config([server], f"{SERVER_ADDRESS}:{port}", **options)
 
 
 def libnfs(net, tool_name, *arguments, check=True, deadline_s=None):

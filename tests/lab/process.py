@@ -145,9 +145,11 @@ class Process:
         return status
 
     def kill(self):
-        """Ends the child at once, whatever it does; quiet when it has ended already."""
-        if self.running():
-            self.child.kill()
+        """Ends the child and what it started, at once; quiet when they have ended already."""
+        try:
+            os.killpg(self.pid, signal.SIGKILL)     # its session is its own, so this is nobody else's group
+        except ProcessLookupError:
+            pass
         self.child.wait()
         if self in _alive:
             _alive.remove(self)
