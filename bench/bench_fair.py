@@ -3,11 +3,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import concurrent.futures
+import json
+import os
 import statistics
+import subprocess
 import sys
 
 import peers
-from lab import LOAD_CORE, ROUNDS, SECONDS, BenchError, Lab, program, progress, run_load, wanted
+from lab import (LOAD_CORE, ROUNDS, SECONDS, BenchError, Lab, pin, program, progress, run_load,
+                 wanted)
 from report import Report
 
 SLOTS = 16
@@ -21,6 +25,12 @@ CASE_ROUNDS = (ROUNDS + 1) // 2
 FIFO = "haproxy, FIFO"
 # The offset that gives 2:1 between 64 and 64 connections: B's requests may wait 60 ms longer.
 OFFSET_MS = 60
+OVERLOAD_S = float(os.environ.get("SPILLWAY_BENCH_OVERLOAD_SECONDS", "20"))
+OVERLOAD_WARM_UP_S = 2
+# How long a client waits before it gives a request up: what comes later is no good to it.
+PATIENCE_S = 1
+# Short queues at the proxy: whoever would wait longer than about a service time is refused.
+QUEUE = "    queue: { limit: 16, flow-limit: 8, timeout: 1s }\n"
 
 # name -> connections of classes A and B
 CASES = {
@@ -182,6 +192,71 @@ def light_class(report, proxies):
                "ratio >= 0.99")
 
 
+def run_overload(lab, proxy, rate):
+    """Both classes open-loop at `rate` requests/s each; class -> spillload's summary of it."""
+    path = program("spillload")
+    if not path:
+        raise BenchError("spillload is missing: run make first")
+    summary = lab.folder / "overload.json"
+    flows = [word for cls in "AB" for word in (
+        "--flow", f"name={cls},proto=http,target={proxy.address},rate={rate}/s,"
+                  f"header=X-Class:{cls},timeout={PATIENCE_S}s,concurrency=4000")]
+    done = subprocess.run(
+        [path, *flows, "--warmup", f"{OVERLOAD_WARM_UP_S}s", "--duration",
+         f"{round(OVERLOAD_S * 1000)}ms", "--drain", "2s", "--json", str(summary)],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+        timeout=OVERLOAD_S + 60, preexec_fn=lambda: pin(LOAD_CORE))
+    # Status 1 says that a flow had no good reply, which is a result here.
+    if done.returncode not in (0, 1) or not summary.exists():
+        raise BenchError(f"spillload: status {done.returncode}\n{done.stdout}{done.stderr}")
+    return {flow["name"]: flow for flow in json.loads(summary.read_text())["flows"]}
+
+
+def goodput(flows):
+    return sum(flow["outcomes"]["ok"] for flow in flows.values()) / OVERLOAD_S
+
+
+def overload(report, lab, origin, proxies):
+    """Twice what the service can do, from clients that wait a second and no longer."""
+    title = "overload 2x"
+    if not wanted(title):
+        return
+    progress(f"{title}: capacity, without a proxy")
+    capacity = run_classes(origin, {"B": 4 * SLOTS})["B"]["requests_per_s"]
+    ours = None
+    if program("spillway"):
+        limited = start_ours(lab, origin, "sfqd", "spillway-limited", QUEUE)
+        progress(f"{title}: spillway")
+        ours = run_overload(lab, limited, round(CAPACITY))
+        lab.stop(limited)
+    theirs = None
+    if FIFO in proxies:
+        progress(f"{title}: {FIFO}")
+        theirs = run_overload(lab, proxies[FIFO], round(CAPACITY))
+    progress("")
+    report.add(f"{title}: good replies", ours and goodput(ours), "req/s", "capacity", capacity,
+               ours and goodput(ours) / capacity, "ratio >= 0.97")
+    if theirs:
+        report.add(f"{title}: good replies, other proxy", ours and goodput(ours), "req/s",
+                   FIFO, goodput(theirs))
+    report.add(f"{title}: requests that timed out", ours and timeouts(ours), "requests",
+               FIFO if theirs else None, theirs and timeouts(theirs), goal="value <= 0")
+    admitted = ours and max(flow["latency"]["p99_ms"] for flow in ours.values())
+    refused = ours and max(flow["refusal_latency"]["p99_ms"] for flow in ours.values())
+    report.add(f"{title}: 99th percentile of the admitted, of the service time",
+               ours and admitted / SERVICE_MS, "times", goal="value <= 3")
+    report.add(f"{title}: 99th percentile of a refusal", refused, "ms", goal="value <= 5")
+    if ours and ours["B"]["outcomes"]["ok"]:
+        share = ours["A"]["outcomes"]["ok"] / ours["B"]["outcomes"]["ok"]
+        report.add(f"{title}: A to B, {WANTED:g} wanted", share, "ratio")
+    report.note(f"{title}: {2 * CAPACITY:g} requests/s offered for {OVERLOAD_S:g} s; a reply is "
+                f"good within {PATIENCE_S} s; ours with a queue of 8 per class")
+
+
+def timeouts(flows):
+    return sum(flow["outcomes"]["timeout"] + flow["unfinished"] for flow in flows.values())
+
+
 def main():
     report = Report("fair", f"two classes at a service of {SLOTS} slots x {SERVICE_MS} ms "
                             f"({CAPACITY:g} requests/s), weights 2:1, closed loops; the proxies "
@@ -195,6 +270,7 @@ def main():
         shares(report, proxies, "A32/B256")
         lone_class(report, proxies)
         light_class(report, proxies)
+        overload(report, lab, origin, proxies)
         report.note(f"priority offset: B's requests rank {OFFSET_MS} ms later, which is right for "
                     "64 and 64 connections")
         report.note("ours and FIFO: median of "
