@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_heap.c: the heap of flows and the arithmetic of virtual time. */
+#include "sched/engine/heap.h"
+#include "sched/engine/vtime.h"
+
+#include "tests/unit/sched/fixture.h"
+
+#include <errno.h>
+
+#define COUNT 200
+
+static void heap_of(struct heap *heap, struct sched_flow *flows, uint64_t base)
+{
+    *heap = (struct heap){0};
+    assert_int_equal(heap_reserve(heap, COUNT), 0);
+    for (uint64_t i = 0; i < COUNT; i++) {
+        assert_int_equal(sched_flow_init(&flows[i], 1), 0);
+        heap_push(heap, &flows[i], base + i * 67 % 50, i);
+    }
+}
+
+/* Takes everything out and asserts ascending (tag, sequence) and that indices were right. */
+static uint32_t drain(struct heap *heap, uint64_t base)
+{
+    uint32_t taken = 0;
+    uint64_t last_tag = 0;
+    uint64_t last_sequence = 0;
+
+    for (uint32_t i = 0; i < heap->count; i++)
+        assert_int_equal(heap->entries[i].flow->heap_index, i);
+    while (heap->count > 0) {
+        uint64_t tag = heap->entries[0].tag - base;
+        uint64_t sequence = heap->entries[0].sequence;
+        if (taken > 0)
+            assert_true(tag > last_tag || (tag == last_tag && sequence > last_sequence));
+        last_tag = tag;
+        last_sequence = sequence;
+        struct sched_flow *flow = heap->entries[0].flow;
+        heap_remove(heap, 0);
+        assert_int_equal(flow->heap_index, HEAP_NONE);
+        taken++;
+    }
+    return taken;
+}
+
+static void test_heap_sorts_by_tag_then_sequence(void **state)
+{
+    (void)state;
+    struct sched_flow flows[COUNT];
+    struct heap heap;
+    heap_of(&heap, flows, 0);
+    assert_int_equal(drain(&heap, 0), COUNT);
+    heap_fini(&heap);
+}
+
+static void test_heap_sorts_across_the_wrap(void **state)
+{
+    (void)state;
+    struct sched_flow flows[COUNT];
+    struct heap heap;
+    const uint64_t bases[] = {UINT64_MAX - 25, INT64_MAX - 25};
+    for (int i = 0; i < 2; i++) {
+        heap_of(&heap, flows, bases[i]);
+        assert_int_equal(drain(&heap, bases[i]), COUNT);
+        heap_fini(&heap);
+    }
+}
+
+static void test_heap_removes_and_rekeys_anywhere(void **state)
+{
+    (void)state;
+    struct sched_flow flows[COUNT];
+    struct heap heap;
+    heap_of(&heap, flows, 0);
+    for (uint64_t i = 0; i < COUNT; i += 3)
+        heap_remove(&heap, flows[i].heap_index);
+    for (uint64_t i = 1; i < COUNT; i += 3)
+        heap_rekey(&heap, flows[i].heap_index, (i * 31) % 90, i);
+    assert_int_equal(drain(&heap, 0), COUNT - (COUNT + 2) / 3);
+    heap_fini(&heap);
+}
+
+static void test_heap_gives_memory_back(void **state)
+{
+    (void)state;
+    struct heap heap = {0};
+    assert_int_equal(heap_reserve(&heap, 100000), 0);
+    assert_in_range(heap.capacity, 100000, 200000);
+    assert_int_equal(heap_reserve(&heap, 50000), 0);
+    assert_in_range(heap.capacity, 100000, 200000);
+    assert_int_equal(heap_reserve(&heap, 10), 0);
+    assert_in_range(heap.capacity, 10, 64);
+    assert_int_equal(heap_reserve(&heap, UINT64_MAX), -ENOMEM);
+    heap_fini(&heap);
+    assert_null(heap.entries);
+}
+
+static void test_charges_do_not_lose_their_rests(void **state)
+{
+    (void)state;
+    const uint32_t weights[] = {1, 3, 7, 999, 65536, 999983, SCHED_WEIGHT_MAX};
+    for (int i = 0; i < 7; i++) {
+        struct sched_flow flow;
+        int64_t sum = 0;
+        assert_int_equal(sched_flow_init(&flow, weights[i]), 0);
+        for (uint32_t n = 0; n < weights[i]; n++)
+            sum += vtime_charge(&flow, 3);
+        /* weight times 3 / weight is 3, less one in the last place at most. */
+        assert_in_range(sum, 3 * FIXTURE_UNIT - 1, 3 * FIXTURE_UNIT);
+    }
+}
+
+static void test_refund_undoes_a_charge_exactly(void **state)
+{
+    (void)state;
+    struct sched_flow flow;
+    assert_int_equal(sched_flow_init(&flow, 999983), 0);
+    int64_t sum = vtime_charge(&flow, 12345);
+    sum += vtime_charge(&flow, (int64_t)SCHED_COST_MAX);
+    sum += vtime_charge(&flow, -(int64_t)SCHED_COST_MAX);
+    sum += vtime_charge(&flow, -12345);
+    assert_int_equal(sum, 0);
+    assert_int_equal(flow.tag_rest, 0);
+}
+
+static void test_largest_charge_stays_in_the_window(void **state)
+{
+    (void)state;
+    struct sched_flow flow;
+    assert_int_equal(sched_flow_init(&flow, 1), 0);
+    assert_int_equal(vtime_charge(&flow, (int64_t)SCHED_COST_MAX),
+                     (int64_t)(SCHED_COST_MAX << VTIME_SHIFT));
+    assert_true((SCHED_COST_MAX << VTIME_SHIFT) < VTIME_LAG);
+}
+
+static void test_comparison_across_the_wrap(void **state)
+{
+    (void)state;
+    assert_true(vtime_before(UINT64_MAX, 0));
+    assert_false(vtime_before(0, UINT64_MAX));
+    assert_false(vtime_before(5, 5));
+    assert_int_equal(vtime_later(UINT64_MAX - 1, 3), 3);
+    assert_int_equal(vtime_later(3, UINT64_MAX - 1), 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_heap_sorts_by_tag_then_sequence),
+        cmocka_unit_test(test_heap_sorts_across_the_wrap),
+        cmocka_unit_test(test_heap_removes_and_rekeys_anywhere),
+        cmocka_unit_test(test_heap_gives_memory_back),
+        cmocka_unit_test(test_charges_do_not_lose_their_rests),
+        cmocka_unit_test(test_refund_undoes_a_charge_exactly),
+        cmocka_unit_test(test_largest_charge_stays_in_the_window),
+        cmocka_unit_test(test_comparison_across_the_wrap),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
