@@ -82,12 +82,13 @@ static enum rpc_parse parse_io(struct rpc_reader *r, const uint8_t *args, struct
         return RPC_PARSE_NEED_MORE;
     out->offset = rpc_load_u64(r->at);
     out->count = rpc_load_u32(r->at + 8);
-    if (out->proc != NFS3_PROC_COMMIT)
+    if (out->proc == NFS3_PROC_READ)
         out->cost_bytes = out->count;
     if (writes) {
         out->stable = rpc_load_u32(r->at + 12);
         out->data_bytes = rpc_load_u32(r->at + 16);
         out->data_offset = (uint32_t)(r->at + 20 - args);
+        out->cost_bytes = out->data_bytes; /* what is really sent, whatever `count` claims */
     }
     return RPC_PARSE_OK;
 }

@@ -91,7 +91,7 @@ struct nfs3_call {
     uint32_t access;       /* ACCESS: the bits asked for */
     uint32_t data_offset;  /* WRITE: where the data starts, from the arguments' first byte */
     uint32_t data_bytes;   /* WRITE: the data's length word */
-    uint64_t cost_bytes;   /* bytes the call asks to move: READ, WRITE, READDIR(PLUS); else 0 */
+    uint64_t cost_bytes;   /* bytes to move: READ count, WRITE data, READDIR(PLUS) count; else 0 */
 };
 
 /* Peeks at args[0..len), the arguments of `proc` (the payload from body_offset on). WRITE is OK as
