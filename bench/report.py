@@ -111,7 +111,8 @@ def machine():
         first_line([tool("haproxy"), "-v"], "HAProxy"),
         first_line([tool("nginx"), "-v"], "nginx")) if version]
     load = os.getloadavg()[0]
-    return (f"on {cpu}, {os.cpu_count()} cores, Linux {platform.release()}; "
+    congestion = pathlib.Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
+    return (f"on {cpu}, {os.cpu_count()} cores, Linux {platform.release()}, TCP {congestion}; "
             f"{', '.join(versions)}; load average at the end {load:.1f}")
 
 
