@@ -30,8 +30,8 @@ static void view_pool(struct pool *pool, struct pool_view *view)
 }
 
 /* The lock keeps reloads from adding pools meanwhile. */
-void admin_each_pool(struct runtime *runtime, void (*each)(const struct pool_view *view, void *argument),
-                     void *argument)
+void admin_each_pool(struct runtime *runtime,
+                     void (*each)(const struct pool_view *view, void *argument), void *argument)
 {
     struct pool *pool;
 
@@ -54,7 +54,7 @@ static uint64_t class_weight(const struct flow_class *class)
 {
     uint32_t instances = class->keyed && class->instances > 1 ? class->instances : 1;
 
-    return (uint64_t)class->weight * instances;
+    return (uint64_t) class->weight * instances;
 }
 
 static void view_flow(struct flow_class *class, struct flow_view *view)
@@ -82,8 +82,8 @@ static void view_flow(struct flow_class *class, struct flow_view *view)
     pthread_mutex_unlock(&pool->lock);
 }
 
-void admin_each_flow(struct runtime *runtime, void (*each)(const struct flow_view *view, void *argument),
-                     void *argument)
+void admin_each_flow(struct runtime *runtime,
+                     void (*each)(const struct flow_view *view, void *argument), void *argument)
 {
     struct pool *pool;
     struct flow_class *class;
@@ -131,8 +131,8 @@ static void view_server(struct server *server, struct server_view *view)
     pthread_mutex_unlock(&server->pool->lock);
 }
 
-void admin_each_server(struct runtime *runtime, void (*each)(const struct server_view *view, void *argument),
-                       void *argument)
+void admin_each_server(struct runtime *runtime,
+                       void (*each)(const struct server_view *view, void *argument), void *argument)
 {
     struct pool *pool;
     struct lane *lane;
@@ -156,14 +156,16 @@ void admin_each_server(struct runtime *runtime, void (*each)(const struct server
     pthread_mutex_unlock(&runtime->lock);
 }
 
-void admin_each_listener(struct runtime *runtime, void (*each)(const struct listener_view *view, void *argument),
+void admin_each_listener(struct runtime *runtime,
+                         void (*each)(const struct listener_view *view, void *argument),
                          void *argument)
 {
     pthread_mutex_lock(&runtime->lock);
     const struct config *config = runtime->plan->config;
     for (size_t i = 0; i < config->listener_count; i++) {
         struct listener_view view = {.name = config->listeners[i].name,
-                                     .protocol = config_protocol_name(config->listeners[i].protocol)};
+                                     .protocol =
+                                         config_protocol_name(config->listeners[i].protocol)};
         for (unsigned w = 0; w < runtime->worker_count; w++) {
             struct listener_meters *meters = &runtime->workers[w].listeners[i];
             view.connections += atomic_load_explicit(&meters->connections, memory_order_relaxed);
@@ -245,8 +247,8 @@ static struct flow_class *find_class(struct pool *pool, const char *name, char *
 /* Every change: find the pool, lock it, do it, pump. */
 typedef int change_fn(struct pool *pool, const char *name, uint64_t value, char *why, size_t size);
 
-static int change(struct runtime *runtime, const char *pool_name, const char *name, uint64_t value, change_fn *apply,
-                  char *why, size_t size)
+static int change(struct runtime *runtime, const char *pool_name, const char *name, uint64_t value,
+                  change_fn *apply, char *why, size_t size)
 {
     int error = -ENOENT;
 
@@ -291,17 +293,21 @@ static void update_depths(struct pool *pool)
     }
 }
 
-static int set_pool_depth(struct pool *pool, const char *name, uint64_t depth, char *why, size_t size)
+static int set_pool_depth(struct pool *pool, const char *name, uint64_t depth, char *why,
+                          size_t size)
 {
     (void)name;
     if (depth > UINT32_MAX)
-        return refuse(why, size, "a depth is a whole number below 4294967296; 0 stands for the servers' depths");
+        return refuse(
+            why, size,
+            "a depth is a whole number below 4294967296; 0 stands for the servers' depths");
     pool->depth = depth;
     update_depths(pool);
     return 0;
 }
 
-static int set_server_depth(struct pool *pool, const char *name, uint64_t depth, char *why, size_t size)
+static int set_server_depth(struct pool *pool, const char *name, uint64_t depth, char *why,
+                            size_t size)
 {
     struct server *server = find_server(pool, name, why, size);
 
@@ -314,7 +320,8 @@ static int set_server_depth(struct pool *pool, const char *name, uint64_t depth,
     return 0;
 }
 
-static int set_algorithm(struct pool *pool, const char *name, uint64_t value, char *why, size_t size)
+static int set_algorithm(struct pool *pool, const char *name, uint64_t value, char *why,
+                         size_t size)
 {
     enum config_algorithm algorithm;
     struct lane *lane;
@@ -323,7 +330,8 @@ static int set_algorithm(struct pool *pool, const char *name, uint64_t value, ch
     if (config_algorithm_from_name(name, &algorithm) < 0) {
         int used = snprintf(why, size, "no algorithm '%s'; there are:", name);
         for (int i = 0; i < SCHED_ALGORITHMS && used > 0 && (size_t)used < size; i++)
-            used += snprintf(why + used, size - (size_t)used, " %s", sched_algorithm_name((enum sched_algorithm)i));
+            used += snprintf(why + used, size - (size_t)used, " %s",
+                             sched_algorithm_name((enum sched_algorithm)i));
         return -EINVAL;
     }
     pool->algorithm = pool_algorithm(algorithm);
@@ -334,7 +342,8 @@ static int set_algorithm(struct pool *pool, const char *name, uint64_t value, ch
     return 0;
 }
 
-static int set_server_state(struct pool *pool, const char *name, uint64_t drain, char *why, size_t size)
+static int set_server_state(struct pool *pool, const char *name, uint64_t drain, char *why,
+                            size_t size)
 {
     struct server *server = find_server(pool, name, why, size);
 
@@ -346,30 +355,32 @@ static int set_server_state(struct pool *pool, const char *name, uint64_t drain,
     return 0;
 }
 
-int admin_set_weight(struct runtime *runtime, const char *pool, const char *flow, uint64_t weight, char *why,
-                     size_t size)
+int admin_set_weight(struct runtime *runtime, const char *pool, const char *flow, uint64_t weight,
+                     char *why, size_t size)
 {
     return change(runtime, pool, flow, weight, set_weight, why, size);
 }
 
-int admin_set_pool_depth(struct runtime *runtime, const char *pool, uint64_t depth, char *why, size_t size)
+int admin_set_pool_depth(struct runtime *runtime, const char *pool, uint64_t depth, char *why,
+                         size_t size)
 {
     return change(runtime, pool, "", depth, set_pool_depth, why, size);
 }
 
-int admin_set_server_depth(struct runtime *runtime, const char *pool, const char *server, uint64_t depth, char *why,
-                           size_t size)
+int admin_set_server_depth(struct runtime *runtime, const char *pool, const char *server,
+                           uint64_t depth, char *why, size_t size)
 {
     return change(runtime, pool, server, depth, set_server_depth, why, size);
 }
 
-int admin_set_algorithm(struct runtime *runtime, const char *pool, const char *algorithm, char *why, size_t size)
+int admin_set_algorithm(struct runtime *runtime, const char *pool, const char *algorithm, char *why,
+                        size_t size)
 {
     return change(runtime, pool, algorithm, 0, set_algorithm, why, size);
 }
 
-int admin_set_server_state(struct runtime *runtime, const char *pool, const char *server, const char *state, char *why,
-                           size_t size)
+int admin_set_server_state(struct runtime *runtime, const char *pool, const char *server,
+                           const char *state, char *why, size_t size)
 {
     if (strcmp(state, "drain") != 0 && strcmp(state, "ready") != 0)
         return refuse(why, size, "a server's state is set to 'drain' or 'ready'");

@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 
-#define container_of(pointer, type, member) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+#define container_of(pointer, type, member)                                                        \
+    ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
 #endif

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-void exchange_init(struct exchange *exchange, struct loop *loop, const struct exchange_ops *ops, uint64_t arrived_ns)
+void exchange_init(struct exchange *exchange, struct loop *loop, const struct exchange_ops *ops,
+                   uint64_t arrived_ns)
 {
     sched_item_init(&exchange->item);
     exchange->message.next = NULL;

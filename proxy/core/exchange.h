@@ -70,7 +70,7 @@ struct exchange_ops {
 
 struct exchange {
     struct sched_item item;
-    struct loop_message message; /* hand-over of a dispatch to its loop */
+    struct loop_message message;        /* hand-over of a dispatch to its loop */
     STAILQ_ENTRY(exchange) submit_link; /* the gate's submitted list */
     STAILQ_ENTRY(exchange) link;        /* the gate's other lists */
     const struct exchange_ops *ops;
@@ -89,7 +89,7 @@ struct exchange {
     uint8_t key_length;
     uint8_t key[EXCHANGE_KEY_BYTES];
 
-    uint64_t cost; /* as charged */
+    uint64_t cost;      /* as charged */
     uint64_t true_cost; /* set by gate_finish */
     uint64_t bytes_in;
     uint64_t bytes_out;

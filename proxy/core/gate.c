@@ -68,7 +68,8 @@ static uint64_t usable_depth(const struct server *server, uint64_t now_ns)
 
 static uint64_t in_use(const struct server *server)
 {
-    return server->lane->pool->depth_unit == CONFIG_DEPTH_COST ? server->outstanding_cost : server->outstanding;
+    return server->lane->pool->depth_unit == CONFIG_DEPTH_COST ? server->outstanding_cost
+                                                               : server->outstanding;
 }
 
 static bool has_room(const struct server *server, uint64_t now_ns)
@@ -90,7 +91,8 @@ void gate_update_depth(struct lane *lane, uint64_t now_ns)
         depth += own;
         if (own != server->depth) {
             lane->unsettled = true;
-            /* What is still at a server that gets nothing new must not take slots from the others. */
+            /* What is still at a server that gets nothing new must not take slots from the others.
+             */
             elsewhere += in_use(server) > own ? in_use(server) - own : 0;
         }
     }
@@ -220,7 +222,8 @@ static void end_exchange(struct pool *pool, struct exchange *exchange)
     pool->outstanding--;
     pool->outstanding_cost -= exchange->cost;
     exchange->class->outstanding--;
-    sched_complete(exchange->lane->sched, &exchange->item, exchange->true_cost, exchange->finished_ns);
+    sched_complete(exchange->lane->sched, &exchange->item, exchange->true_cost,
+                   exchange->finished_ns);
     count_flow(&pool->meters, exchange);
     count_flow(&exchange->class->meters, exchange);
     count_server(&exchange->server->meters, exchange);
@@ -257,7 +260,8 @@ static bool queue_exchange(struct exchange *exchange, uint64_t now_ns)
 
     exchange->queued_ns = now_ns;
     exchange->flow = pool_flow_for(exchange);
-    verdict = sched_enqueue(exchange->lane->sched, &exchange->flow->sched, &exchange->item, exchange->cost, now_ns);
+    verdict = sched_enqueue(exchange->lane->sched, &exchange->flow->sched, &exchange->item,
+                            exchange->cost, now_ns);
     if (verdict != SCHED_OK) {
         note_refusal(exchange, verdict == SCHED_FLOW_FULL ? REFUSAL_FLOW_FULL : REFUSAL_POOL_FULL);
         return false;
@@ -271,7 +275,8 @@ static bool pool_has_room(const struct pool *pool)
 {
     if (pool->depth == 0)
         return true;
-    return (pool->depth_unit == CONFIG_DEPTH_COST ? pool->outstanding_cost : pool->outstanding) < pool->depth;
+    return (pool->depth_unit == CONFIG_DEPTH_COST ? pool->outstanding_cost : pool->outstanding) <
+           pool->depth;
 }
 
 static void hand_over(struct gate_side *side, struct exchange *exchange)
@@ -286,7 +291,8 @@ static void hand_over(struct gate_side *side, struct exchange *exchange)
     batch->last = &exchange->message;
 }
 
-static void dispatch_lane(struct gate_side *side, struct lane *lane, struct exchange_list *own, uint64_t now_ns)
+static void dispatch_lane(struct gate_side *side, struct lane *lane, struct exchange_list *own,
+                          uint64_t now_ns)
 {
     struct pool *pool = lane->pool;
 
@@ -311,7 +317,8 @@ static void dispatch_lane(struct gate_side *side, struct lane *lane, struct exch
 }
 
 /* Nobody can serve what waits: it is refused, now rather than after its time-out. */
-static void flush_lane(struct gate_side *side, struct lane *lane, struct exchange_list *refused, uint64_t now_ns)
+static void flush_lane(struct gate_side *side, struct lane *lane, struct exchange_list *refused,
+                       uint64_t now_ns)
 {
     struct sched_item *item;
 
@@ -383,7 +390,8 @@ static void pump(struct loop *loop, struct turn_hook *hook)
 {
     struct gate_side *side = container_of(hook, struct gate_side, hook);
     struct pool *pool = side->pool;
-    struct pump_result result = {STAILQ_HEAD_INITIALIZER(result.refused), STAILQ_HEAD_INITIALIZER(result.dispatched),
+    struct pump_result result = {STAILQ_HEAD_INITIALIZER(result.refused),
+                                 STAILQ_HEAD_INITIALIZER(result.dispatched),
                                  STAILQ_HEAD_INITIALIZER(result.released)};
     struct exchange *exchange;
 
@@ -477,7 +485,8 @@ bool gate_cancel(struct exchange *exchange)
     pthread_mutex_unlock(&pool->lock);
     if (left) {
         timer_unlink(&exchange->queue_timer);
-        /* Its place may be what the next one waits for (a queue limit is not, but a flow's head is). */
+        /* Its place may be what the next one waits for (a queue limit is not, but a flow's head
+         * is). */
         loop_add_pump(exchange->loop, &side->hook);
     }
     return left;
@@ -526,7 +535,8 @@ void gate_server_connected(struct server *server)
     mark_alive(server);
     pthread_mutex_unlock(&server->pool->lock);
     if (was_dead) {
-        log_notice("pool %s: server %s (%s) answers again", server->pool->name, server->name, server->address_text);
+        log_notice("pool %s: server %s (%s) answers again", server->pool->name, server->name,
+                   server->address_text);
         gate_kick(server->pool);
     }
 }
@@ -539,8 +549,10 @@ void gate_server_failed(struct server *server, uint64_t now_ns)
     bool died = was_ready && server->state == SERVER_DEAD;
     pthread_mutex_unlock(&server->pool->lock);
     if (died)
-        log_warning("pool %s: server %s (%s) does not take connections; it is left out for %.1f s at a time",
-                    server->pool->name, server->name, server->address_text, (double)server->pool->dead_for_ns / 1e9);
+        log_warning("pool %s: server %s (%s) does not take connections; it is left out for %.1f s "
+                    "at a time",
+                    server->pool->name, server->name, server->address_text,
+                    (double)server->pool->dead_for_ns / 1e9);
 }
 
 static uint64_t client_hash(const struct sockaddr *client)
@@ -572,7 +584,8 @@ struct lane *gate_choose_lane(struct pool *pool, const struct sockaddr *client, 
     pthread_mutex_lock(&pool->lock);
     TAILQ_FOREACH(lane, &pool->lanes, link)
     {
-        uint64_t score = (hash ^ (lane->index + 1) * UINT64_C(0x9e3779b97f4a7c15)) * UINT64_C(0xbf58476d1ce4e5b9);
+        uint64_t score = (hash ^ (lane->index + 1) * UINT64_C(0x9e3779b97f4a7c15)) *
+                         UINT64_C(0xbf58476d1ce4e5b9);
         score ^= score >> 29;
         if (!lane_is_out(lane, now_ns) && (best == NULL || score > best_score)) {
             best = lane;
@@ -599,7 +612,8 @@ void gate_kick(struct pool *pool)
     loop_post(pool->sides[0].loop, &pool->kick, &pool->kick);
 }
 
-void gate_side_init(struct gate_side *side, struct pool *pool, struct loop *loop, unsigned loop_count)
+void gate_side_init(struct gate_side *side, struct pool *pool, struct loop *loop,
+                    unsigned loop_count)
 {
     memset(side, 0, sizeof(*side));
     side->hook.run = pump;

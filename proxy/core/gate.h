@@ -33,14 +33,15 @@ void gate_finish(struct exchange *exchange, enum outcome outcome, uint64_t true_
 bool gate_cancel(struct exchange *exchange);
 
 enum gate_moved {
-    GATE_MOVED,   /* it holds a slot of exchange->server, another one where possible: send it there */
-    GATE_QUEUED,  /* every usable server is full: it waits at the head of its flow; `dispatched` will come */
+    GATE_MOVED, /* it holds a slot of exchange->server, another one where possible: send it there */
+    GATE_QUEUED, /* every usable server is full: it waits at the head of its flow; `dispatched` will
+                    come */
     GATE_NOWHERE, /* no server is usable; it still holds its slot: finish it as failed */
 };
 
 /*
- * The server of a DISPATCHED exchange did not take it: connecting failed, or the connection turned out
- * closed. Finds it another place.
+ * The server of a DISPATCHED exchange did not take it: connecting failed, or the connection turned
+ * out closed. Finds it another place.
  */
 enum gate_moved gate_move(struct exchange *exchange);
 
@@ -62,6 +63,7 @@ void gate_update_depth(struct lane *lane, uint64_t now_ns);
 bool gate_server_is_usable(const struct server *server, uint64_t now_ns);
 
 /* Readies the pump of one loop's side. */
-void gate_side_init(struct gate_side *side, struct pool *pool, struct loop *loop, unsigned loop_count);
+void gate_side_init(struct gate_side *side, struct pool *pool, struct loop *loop,
+                    unsigned loop_count);
 
 #endif

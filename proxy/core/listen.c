@@ -24,7 +24,8 @@ static int open_bound(const struct sockaddr *address, socklen_t length, bool v6o
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
     if (shared && setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)) < 0)
         goto fail;
-    if (address->sa_family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof(only)) < 0)
+    if (address->sa_family == AF_INET6 &&
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof(only)) < 0)
         goto fail;
     if (bind(fd, address, length) < 0)
         goto fail;
@@ -47,7 +48,8 @@ static void close_all(int *fds, unsigned count)
         close(fds[i]);
 }
 
-static int open_internet(const struct config_endpoint *endpoint, bool v6only, int *fds, unsigned count)
+static int open_internet(const struct config_endpoint *endpoint, bool v6only, int *fds,
+                         unsigned count)
 {
     struct sockaddr_storage address = endpoint->addr;
     socklen_t length = endpoint->len;
@@ -64,7 +66,8 @@ static int open_internet(const struct config_endpoint *endpoint, bool v6only, in
         fds[i] = open_bound((struct sockaddr *)&address, length, v6only, true);
         if (fds[i] < 0)
             error = fds[i];
-        else if (listen(fds[i], BACKLOG) < 0 || getsockname(fds[i], (struct sockaddr *)&address, &length) < 0)
+        else if (listen(fds[i], BACKLOG) < 0 ||
+                 getsockname(fds[i], (struct sockaddr *)&address, &length) < 0)
             error = -errno;
         if (error < 0) {
             close_all(fds, fds[i] < 0 ? i : i + 1);
@@ -86,7 +89,8 @@ static int remove_stale_socket(const struct config_endpoint *endpoint)
     int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (probe < 0)
         return -errno;
-    bool alive = connect(probe, (const struct sockaddr *)address, endpoint->len) == 0 || errno == EAGAIN;
+    bool alive =
+        connect(probe, (const struct sockaddr *)address, endpoint->len) == 0 || errno == EAGAIN;
     close(probe);
     if (alive)
         return -EADDRINUSE;

@@ -6,9 +6,10 @@
 #include "proxy/config/config.h"
 
 /*
- * Opens `count` listening sockets on one address into fds: with SO_REUSEPORT, so that each worker accepts for
- * itself (a UNIX socket is opened once and duplicated; a stale socket file is replaced, a live one is not).
- * Refuses an address that another process listens on. Port 0 is one port for all of them. 0 or -errno.
+ * Opens `count` listening sockets on one address into fds: with SO_REUSEPORT, so that each worker
+ * accepts for itself (a UNIX socket is opened once and duplicated; a stale socket file is replaced,
+ * a live one is not). Refuses an address that another process listens on. Port 0 is one port for
+ * all of them. 0 or -errno.
  */
 int listen_open(const struct config_endpoint *endpoint, bool v6only, int *fds, unsigned count);
 

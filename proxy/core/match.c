@@ -59,7 +59,8 @@ static bool match_header(const struct config_pair *wanted, const struct http1_he
 
     for (unsigned i = 0; i < head->fields_count; i++) {
         const struct http1_field *field = &head->fields[i];
-        if (field->name.len == name_length && strncasecmp(field->name.ptr, wanted->name, name_length) == 0 &&
+        if (field->name.len == name_length &&
+            strncasecmp(field->name.ptr, wanted->name, name_length) == 0 &&
             (any || slice_equals(field->value, wanted->value)))
             return true;
     }

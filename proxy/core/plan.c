@@ -58,12 +58,14 @@ static void build_pool(struct plan *plan, struct plan_pool *out, const struct co
     out->method_cost[HTTP1_METHOD_OTHER] = config->cost.fallback;
 }
 
-static const struct plan_pool *find_plan_pool(const struct plan *plan, const struct config_pool *config)
+static const struct plan_pool *find_plan_pool(const struct plan *plan,
+                                              const struct config_pool *config)
 {
     return config != NULL ? &plan->pools[config - plan->config->pools] : NULL;
 }
 
-static void build_listener(struct plan *plan, struct plan_listener *out, const struct config_listener *config)
+static void build_listener(struct plan *plan, struct plan_listener *out,
+                           const struct config_listener *config)
 {
     out->config = config;
     out->plan = plan;
@@ -111,7 +113,8 @@ void plan_free(struct plan *plan)
 
 void plan_leave(struct plan *plan, struct worker *worker)
 {
-    if (plan != worker->plan && plan->held[worker->index] == 0 && atomic_fetch_sub(&plan->workers, 1) == 1)
+    if (plan != worker->plan && plan->held[worker->index] == 0 &&
+        atomic_fetch_sub(&plan->workers, 1) == 1)
         plan_free(plan);
 }
 
@@ -125,7 +128,8 @@ void plan_release(const struct plan_pool *pool, struct worker *worker)
 
 /* ------------------------------------------------------------------ routing and classification */
 
-const struct plan_pool *plan_route_http(const struct plan_listener *listener, const struct http_facts *facts)
+const struct plan_pool *plan_route_http(const struct plan_listener *listener,
+                                        const struct http_facts *facts)
 {
     for (size_t i = 0; i < listener->route_count; i++) {
         if (match_http(listener->routes[i].match, facts))
@@ -159,14 +163,15 @@ static uint64_t byte_cost(const struct config_cost *cost, uint64_t bytes)
     return units > 0 ? units : 1;
 }
 
-static void set_header_key(struct exchange *exchange, const struct config_flow *flow, const struct http1_head *head)
+static void set_header_key(struct exchange *exchange, const struct config_flow *flow,
+                           const struct http1_head *head)
 {
     size_t length = strlen(flow->by_header);
 
     for (unsigned i = 0; i < head->fields_count; i++) {
         const struct http1_field *field = &head->fields[i];
-        if (field->name.len == length && strncasecmp(field->name.ptr, flow->by_header, length) == 0 &&
-            field->value.len > 0) {
+        if (field->name.len == length &&
+            strncasecmp(field->name.ptr, flow->by_header, length) == 0 && field->value.len > 0) {
             set_key(exchange, field->value.ptr, field->value.len);
             return;
         }
@@ -175,7 +180,8 @@ static void set_header_key(struct exchange *exchange, const struct config_flow *
     set_key(exchange, "", 1);
 }
 
-static void take_http_rule(const struct plan_rule *rule, const struct http_facts *facts, struct exchange *exchange)
+static void take_http_rule(const struct plan_rule *rule, const struct http_facts *facts,
+                           struct exchange *exchange)
 {
     exchange->class = rule->class;
     switch (rule->config->by) {
@@ -191,7 +197,8 @@ static void take_http_rule(const struct plan_rule *rule, const struct http_facts
     }
 }
 
-void plan_classify_http(const struct plan_pool *pool, const struct http_facts *facts, struct exchange *exchange)
+void plan_classify_http(const struct plan_pool *pool, const struct http_facts *facts,
+                        struct exchange *exchange)
 {
     const struct config_cost *cost = &pool->config->cost;
 
@@ -209,12 +216,14 @@ void plan_classify_http(const struct plan_pool *pool, const struct http_facts *f
     if (cost->by == CONFIG_COST_BYTES)
         exchange->cost = byte_cost(cost, facts->head->content_length);
     else if (cost->by == CONFIG_COST_TABLE && facts->head->method == HTTP1_METHOD_OTHER)
-        exchange->cost = config_cost_of_method(cost, facts->head->method_name.ptr, facts->head->method_name.len);
+        exchange->cost =
+            config_cost_of_method(cost, facts->head->method_name.ptr, facts->head->method_name.len);
     else if (cost->by == CONFIG_COST_TABLE)
         exchange->cost = pool->method_cost[facts->head->method];
 }
 
-static void take_nfs_rule(const struct plan_rule *rule, const struct nfs_facts *facts, struct exchange *exchange)
+static void take_nfs_rule(const struct plan_rule *rule, const struct nfs_facts *facts,
+                          struct exchange *exchange)
 {
     exchange->class = rule->class;
     if (rule->config->by == CONFIG_FLOW_BY_CLIENT_ADDRESS)
@@ -225,7 +234,8 @@ static void take_nfs_rule(const struct plan_rule *rule, const struct nfs_facts *
         set_key(exchange, "", 1); /* calls without AUTH_SYS share one instance */
 }
 
-void plan_classify_nfs(const struct plan_pool *pool, const struct nfs_facts *facts, struct exchange *exchange)
+void plan_classify_nfs(const struct plan_pool *pool, const struct nfs_facts *facts,
+                       struct exchange *exchange)
 {
     const struct config_cost *cost = &pool->config->cost;
 

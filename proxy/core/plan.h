@@ -45,9 +45,9 @@ struct plan_listener {
 };
 
 struct plan {
-    struct config *config;           /* owned */
+    struct config *config; /* owned */
     struct runtime *runtime;
-    bool needs_host, needs_path; /* some route or flow looks at them: worth normalising */
+    bool needs_host, needs_path;     /* some route or flow looks at them: worth normalising */
     struct plan_listener *listeners; /* by listener index, which a reload never changes */
     struct plan_pool *pools;
     atomic_uint workers; /* that have this plan or exchanges holding it */

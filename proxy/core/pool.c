@@ -45,8 +45,9 @@ struct pool *pool_create(const char *name, bool nfs, struct loop **loops, unsign
 static struct lane *add_lane(struct pool *pool)
 {
     struct sched_params params = {.algorithm = pool->algorithm,
-                                  .depth_unit = pool->depth_unit == CONFIG_DEPTH_COST ? SCHED_DEPTH_COST
-                                                                                      : SCHED_DEPTH_REQUESTS};
+                                  .depth_unit = pool->depth_unit == CONFIG_DEPTH_COST
+                                                    ? SCHED_DEPTH_COST
+                                                    : SCHED_DEPTH_REQUESTS};
     struct lane *lane = memory_zalloc(sizeof(*lane), "a lane");
 
     lane->pool = pool;
@@ -88,7 +89,8 @@ static struct server *find_same_server(struct pool *pool, const struct config_se
     return NULL;
 }
 
-static struct server *add_server(struct pool *pool, const struct config_server *config, unsigned index)
+static struct server *add_server(struct pool *pool, const struct config_server *config,
+                                 unsigned index)
 {
     struct server *server = memory_zalloc(sizeof(*server), "a server");
     struct lane *lane = pool->nfs ? NULL : TAILQ_FIRST(&pool->lanes);
@@ -98,14 +100,17 @@ static struct server *add_server(struct pool *pool, const struct config_server *
     server->name = memory_copy_string(config->name, "a server's name");
     server->address_text = memory_copy_string(config->address.text, "a server's address");
     server->endpoint_count = config->address.endpoint_count;
-    server->endpoints = memory_alloc(server->endpoint_count * sizeof(*server->endpoints), "a server's addresses");
-    memcpy(server->endpoints, config->address.endpoints, server->endpoint_count * sizeof(*server->endpoints));
+    server->endpoints =
+        memory_alloc(server->endpoint_count * sizeof(*server->endpoints), "a server's addresses");
+    memcpy(server->endpoints, config->address.endpoints,
+           server->endpoint_count * sizeof(*server->endpoints));
     server->index = index;
     TAILQ_INSERT_TAIL(&server->lane->servers, server, link);
     return server;
 }
 
-static void configure_servers(struct pool *pool, const struct config_pool *config, unsigned *next_index)
+static void configure_servers(struct pool *pool, const struct config_pool *config,
+                              unsigned *next_index)
 {
     struct lane *lane;
     struct server *server;
@@ -232,7 +237,8 @@ static struct flow *unkeyed_flow(struct flow_class *class, struct lane *lane)
 {
     if (lane->index >= class->lane_flow_count) {
         unsigned count = lane->index + 1;
-        class->lane_flows = memory_resize(class->lane_flows, count * sizeof(*class->lane_flows), "a flow's lanes");
+        class->lane_flows =
+            memory_resize(class->lane_flows, count * sizeof(*class->lane_flows), "a flow's lanes");
         memset(class->lane_flows + class->lane_flow_count, 0,
                (count - class->lane_flow_count) * sizeof(*class->lane_flows));
         class->lane_flow_count = count;

@@ -103,7 +103,7 @@ struct gate_side {
     struct exchange_list finished;
     struct gate_batch {
         struct loop_message *first, *last;
-    } *batches; /* by loop: dispatches on their way there, while the pump runs */
+    } * batches; /* by loop: dispatches on their way there, while the pump runs */
 };
 
 struct pool {
@@ -140,12 +140,13 @@ enum sched_algorithm pool_algorithm(enum config_algorithm algorithm);
 struct pool *pool_create(const char *name, bool nfs, struct loop **loops, unsigned loop_count);
 
 /*
- * Takes over what the configuration says: limits, servers, classes. Servers are recognised by name and
- * addresses, classes by name. *next_index is the next unused server index. Takes the lock.
+ * Takes over what the configuration says: limits, servers, classes. Servers are recognised by name
+ * and addresses, classes by name. *next_index is the next unused server index. Takes the lock.
  */
 void pool_configure(struct pool *pool, const struct config_pool *config, unsigned *next_index);
 
-/* The server or class of that name that is not removed, or NULL. Under the lock, or while only reloads change them. */
+/* The server or class of that name that is not removed, or NULL. Under the lock, or while only
+ * reloads change them. */
 struct server *pool_find_server(struct pool *pool, const char *name);
 struct flow_class *pool_find_class(struct pool *pool, const char *name);
 

@@ -19,7 +19,8 @@ struct runtime *runtime_create(struct config *config, const char *config_path)
     runtime->worker_count = config->workers;
     runtime->workers = memory_zalloc(config->workers * sizeof(*runtime->workers), "the workers");
     runtime->config_path = memory_copy_string(config_path, "the configuration's path");
-    runtime->open = memory_zalloc(config->listener_count * sizeof(*runtime->open), "the listeners' counts");
+    runtime->open =
+        memory_zalloc(config->listener_count * sizeof(*runtime->open), "the listeners' counts");
     runtime->started_ns = loop_clock_ns();
     pthread_mutex_init(&runtime->lock, NULL);
     TAILQ_INIT(&runtime->pools);
@@ -34,7 +35,8 @@ struct runtime *runtime_create(struct config *config, const char *config_path)
     for (unsigned i = 0; i < config->workers; i++) {
         runtime->workers[i].plan = runtime->plan;
         runtime->workers[i].listeners =
-            memory_zalloc(config->listener_count * sizeof(*runtime->workers[i].listeners), "the listeners' meters");
+            memory_zalloc(config->listener_count * sizeof(*runtime->workers[i].listeners),
+                          "the listeners' meters");
     }
     return runtime;
 }
@@ -55,9 +57,10 @@ static int listen_on(struct runtime *runtime, unsigned index, const struct confi
             worker_add_listener(&runtime->workers[i], index, fds[i]);
     } else if (!optional) {
         log_error("listener %s: can't listen on %s: %s%s", name, address->text, strerror(-error),
-                  error == -EACCES       ? " (ports below 1024 need root or CAP_NET_BIND_SERVICE)"
-                  : error == -EADDRINUSE ? " (is another server, or another Spillway, running there?)"
-                                         : "");
+                  error == -EACCES ? " (ports below 1024 need root or CAP_NET_BIND_SERVICE)"
+                  : error == -EADDRINUSE
+                      ? " (is another server, or another Spillway, running there?)"
+                      : "");
     }
     free(fds);
     return optional ? 0 : error;
@@ -196,7 +199,8 @@ int admin_reload(struct runtime *runtime, char *why, size_t size)
     for (size_t i = 0; i < errors.count; i++) {
         char line[512];
         config_error_format(&errors, i, line, sizeof(line));
-        log_write(errors.list[i].severity == CONFIG_ERROR ? CONFIG_LOG_ERROR : CONFIG_LOG_WARNING, "%s", line);
+        log_write(errors.list[i].severity == CONFIG_ERROR ? CONFIG_LOG_ERROR : CONFIG_LOG_WARNING,
+                  "%s", line);
     }
     if (error < 0) {
         atomic_fetch_add(&runtime->reloads_failed, 1);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of the process: from a checked configuration to running workers, reloads, the drain, the end.
+ * The life of the process: from a checked configuration to running workers, reloads, the drain, the
+ * end.
  *
- *      runtime_create -> runtime_listen -> runtime_start -> (admin_reload)* -> runtime_drain -> runtime_destroy
+ *      runtime_create -> runtime_listen -> runtime_start -> (admin_reload)* -> runtime_drain ->
+ * runtime_destroy
  *
- * Called from the main thread, but for admin_reload() (admin_ops.h), which any thread but a worker's may call.
+ * Called from the main thread, but for admin_reload() (admin_ops.h), which any thread but a
+ * worker's may call.
  */
 #ifndef SPILLWAY_CORE_RUNTIME_H
 #define SPILLWAY_CORE_RUNTIME_H
@@ -14,7 +17,8 @@
 /* Takes over the configuration. NULL when an event loop can't be made (said in the log). */
 struct runtime *runtime_create(struct config *config, const char *config_path);
 
-/* Opens every listening socket. 0 or -errno (said in the log, with the address). Needs privileges for low ports. */
+/* Opens every listening socket. 0 or -errno (said in the log, with the address). Needs privileges
+ * for low ports. */
 int runtime_listen(struct runtime *runtime);
 
 /* Starts the workers. 0 or -errno. */

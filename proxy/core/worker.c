@@ -75,7 +75,8 @@ static bool accept_one(struct acceptor *acceptor)
     socklen_t length = sizeof(client);
 
     memset(&client, 0, sizeof(client));
-    int fd = accept4(acceptor->fd, (struct sockaddr *)&client, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int fd =
+        accept4(acceptor->fd, (struct sockaddr *)&client, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
         start_session(acceptor, fd, &client);
         return true;
@@ -84,7 +85,8 @@ static bool accept_one(struct acceptor *acceptor)
         return true;
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
         log_limited(&limit, loop_now_ns(&worker->loop), CONFIG_LOG_ERROR,
-                    "listener %s: can't accept: %s; clients wait in the backlog (raise open-files or the process's "
+                    "listener %s: can't accept: %s; clients wait in the backlog (raise open-files "
+                    "or the process's "
                     "limit)",
                     worker->plan->listeners[acceptor->listener].config->name, strerror(errno));
         meter_add(&worker->listeners[acceptor->listener].rejected, 1);
@@ -102,7 +104,8 @@ static void on_acceptable(evutil_socket_t fd, short what, void *argument)
     (void)fd;
     (void)what;
     for (unsigned i = 0; i < ACCEPT_PER_EVENT; i++) {
-        if (atomic_load_explicit(&worker->runtime->open[acceptor->listener], memory_order_relaxed) >= limit) {
+        if (atomic_load_explicit(&worker->runtime->open[acceptor->listener],
+                                 memory_order_relaxed) >= limit) {
             /* The others wait in the backlog, where they cost nothing. */
             pause_accepting(acceptor);
             return;
@@ -116,8 +119,8 @@ void worker_add_listener(struct worker *worker, unsigned listener, int fd)
 {
     unsigned count = worker->acceptor_count;
 
-    worker->acceptors =
-        memory_resize(worker->acceptors, (count + 1) * sizeof(*worker->acceptors), "a listening socket");
+    worker->acceptors = memory_resize(worker->acceptors, (count + 1) * sizeof(*worker->acceptors),
+                                      "a listening socket");
     struct acceptor *acceptor = &worker->acceptors[count];
     memset(acceptor, 0, sizeof(*acceptor));
     acceptor->worker = worker;
@@ -131,7 +134,8 @@ static void begin_accepting(struct worker *worker)
     for (unsigned i = 0; i < worker->acceptor_count; i++) {
         struct acceptor *acceptor = &worker->acceptors[i];
         timer_init(&acceptor->pause, on_pause_over);
-        event_assign(&acceptor->event, worker->loop.base, acceptor->fd, EV_READ | EV_PERSIST, on_acceptable, acceptor);
+        event_assign(&acceptor->event, worker->loop.base, acceptor->fd, EV_READ | EV_PERSIST,
+                     on_acceptable, acceptor);
         event_add(&acceptor->event, NULL);
     }
 }
@@ -194,7 +198,8 @@ static void on_plan(struct loop *loop, struct loop_message *message)
 void worker_switch_plan(struct worker *worker, struct plan *plan)
 {
     atomic_store(&worker->plan_taken, false);
-    worker->plan_switch = (struct plan_switch){.message = {.run = on_plan}, .plan = plan, .worker = worker};
+    worker->plan_switch =
+        (struct plan_switch){.message = {.run = on_plan}, .plan = plan, .worker = worker};
     loop_post(&worker->loop, &worker->plan_switch.message, &worker->plan_switch.message);
     while (!atomic_load(&worker->plan_taken))
         sched_yield();

@@ -65,7 +65,13 @@ struct worker {
     struct access_buffer *access;      /* NULL: no access log */
     struct http_worker *http;          /* the HTTP room's: idle server connections, free objects */
     struct nfs_worker *nfs;            /* the NFS room's */
-    struct loop_message plan_message;  /* take over runtime->next_plan */
+    struct timer second; /* once a second: flush the access log */
+    struct plan_switch {
+        struct loop_message message;
+        struct plan *plan;
+        struct worker *worker;
+    } plan_switch; /* a reload's hand-over; the reload waits until it was taken */
+    atomic_bool plan_taken;
     struct loop_message drain_message;
 };
 
@@ -73,13 +79,13 @@ struct runtime {
     struct worker *workers;
     unsigned worker_count;
     struct pool_list pools;
-    unsigned server_count;  /* indices given out so far */
-    struct plan *plan;      /* the newest; changed under `lock` */
+    unsigned server_count; /* indices given out so far */
+    struct plan *plan;     /* the newest; changed under `lock` */
     char *config_path;
-    pthread_mutex_t lock;   /* one reload or administrative change at a time */
+    pthread_mutex_t lock; /* one reload or administrative change at a time */
     atomic_uint reloads_done, reloads_failed;
-    atomic_uint sessions;   /* open, all workers; the drain waits for 0 */
-    atomic_uint *open;      /* sessions by listener, all workers: for the limit of connections */
+    atomic_uint sessions; /* open, all workers; the drain waits for 0 */
+    atomic_uint *open;    /* sessions by listener, all workers: for the limit of connections */
     uint64_t started_ns;
     atomic_bool draining;
 };
@@ -98,7 +104,8 @@ static inline struct listener_meters *session_meters(const struct session *sessi
 int worker_init(struct worker *worker, struct runtime *runtime, unsigned index);
 void worker_fini(struct worker *worker);
 
-/* Gives the worker a listening socket; it owns the descriptor from here on. Before worker_start(). */
+/* Gives the worker a listening socket; it owns the descriptor from here on. Before worker_start().
+ */
 void worker_add_listener(struct worker *worker, unsigned listener, int fd);
 
 /* Starts the thread. 0 or -errno. */

@@ -4,8 +4,9 @@
  *
  *      client conn ── http_session ── http_exchange ── gate ── http_upstream ── server conn
  *
- * A session serves one exchange at a time, so that pipelined requests are answered in order; bytes behind it
- * wait in the session (bounded) or in the kernel. Server connections belong to a worker and are used again.
+ * A session serves one exchange at a time, so that pipelined requests are answered in order; bytes
+ * behind it wait in the session (bounded) or in the kernel. Server connections belong to a worker
+ * and are used again.
  */
 #ifndef SPILLWAY_HTTP_HTTP_H
 #define SPILLWAY_HTTP_HTTP_H
@@ -21,6 +22,7 @@ void http_worker_destroy(struct http_worker *http);
 void http_worker_plan_changed(struct http_worker *http);
 
 /* Takes over an accepted, non-blocking socket. */
-void http_session_start(struct worker *worker, unsigned listener, int fd, const struct sockaddr_storage *client);
+void http_session_start(struct worker *worker, unsigned listener, int fd,
+                        const struct sockaddr_storage *client);
 
 #endif

@@ -33,8 +33,12 @@ static int socket_error(struct conn *conn)
 
 static void finish_shutdown(struct conn *conn)
 {
-    if (conn->shut && conn_is_open(conn) && !conn->blocked)
-        shutdown(conn->fd, SHUT_WR);
+    if (!conn->shut || conn->shut_done || !conn_is_open(conn) || conn->blocked)
+        return;
+    conn->shut_done = true;
+    shutdown(conn->fd, SHUT_WR);
+    if (conn->ops->drained != NULL)
+        conn->ops->drained(conn);
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *argument)
@@ -106,9 +110,9 @@ static void on_writable(evutil_socket_t fd, short what, void *argument)
         buffer_consume(&conn->loop->buffers, &conn->pending, (size_t)sent);
     }
     unblock(conn);
-    if (conn->references == NULL)
+    if (conn->shut && conn->references == NULL)
         finish_shutdown(conn);
-    if (conn->ops->drained != NULL)
+    else if (conn->ops->drained != NULL)
         conn->ops->drained(conn);
 }
 

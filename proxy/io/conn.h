@@ -19,7 +19,7 @@
  *   readable       bytes came, not yours beyond this call
  *   end_of_stream  the peer will send no more; output still flows
  *   failed         the socket is broken (errno value); close it. Called once.
- *   drained        the backlog is empty after it had stood
+ *   drained        the backlog is empty after it had stood, or a conn_shutdown() was carried out
  *   connected      conn_connect() succeeded
  */
 #ifndef SPILLWAY_IO_CONN_H
@@ -60,6 +60,7 @@ struct conn {
     bool resuming : 1;
     bool failed : 1;
     bool shut : 1; /* our direction ends when the backlog is sent */
+    bool shut_done : 1;
     struct event read_event;
     struct event write_event;
     TAILQ_ENTRY(conn) dirty_link;

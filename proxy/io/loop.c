@@ -17,6 +17,12 @@ struct scratch_overflow {
     max_align_t bytes[];
 };
 
+struct kept_block {
+    struct kept_block *next;
+    void *block;
+    size_t capacity;
+};
+
 uint64_t loop_clock_ns(void)
 {
     struct timespec time;
@@ -79,6 +85,16 @@ int loop_init(struct loop *loop, unsigned index)
     return 0;
 }
 
+static void free_kept(struct loop *loop)
+{
+    while (loop->kept != NULL) {
+        struct kept_block *kept = loop->kept;
+        loop->kept = kept->next;
+        block_free(&loop->buffers, kept->block, kept->capacity);
+        block_free(&loop->buffers, kept, sizeof(*kept));
+    }
+}
+
 void loop_fini(struct loop *loop)
 {
     if (loop->base != NULL) {
@@ -89,6 +105,7 @@ void loop_fini(struct loop *loop)
     if (loop->wake_fd > 0)
         close(loop->wake_fd);
     pthread_mutex_destroy(&loop->inbox_lock);
+    free_kept(loop);
     buffer_cache_fini(&loop->buffers);
     free(loop->arena);
     loop->base = NULL;
@@ -143,6 +160,17 @@ static void run_inbox(struct loop *loop)
     }
 }
 
+void loop_release_block(struct loop *loop, void *block, size_t capacity)
+{
+    size_t node_capacity;
+
+    if (block == NULL)
+        return;
+    struct kept_block *kept = block_alloc(&loop->buffers, sizeof(*kept), &node_capacity);
+    *kept = (struct kept_block){.next = loop->kept, .block = block, .capacity = capacity};
+    loop->kept = kept;
+}
+
 static void settle(struct loop *loop)
 {
     struct turn_hook *hook;
@@ -163,6 +191,7 @@ static void settle(struct loop *loop)
         hook->run(loop, hook);
     }
     loop->arena_used = 0;
+    free_kept(loop);
     while (loop->overflow != NULL) {
         struct scratch_overflow *overflow = loop->overflow;
         loop->overflow = overflow->next;

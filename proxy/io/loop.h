@@ -77,6 +77,7 @@ struct loop {
     size_t arena_used;
     struct scratch_overflow *overflow; /* scratch that did not fit, freed on settling */
     struct buffer_cache buffers;
+    struct kept_block *kept; /* blocks to give back on settling */
 
     struct conn_list dirty;           /* have output to send */
     struct conn_resume_list resuming; /* have input to read that no event will announce again */
@@ -135,6 +136,9 @@ void *loop_scratch(struct loop *loop, size_t size);
 
 /* Gives back the unused end of the latest loop_scratch(). */
 void loop_scratch_trim(struct loop *loop, void *scratch, size_t size, size_t used);
+
+/* Gives a block back to the cache when the loop settles: queued output may still refer to it. */
+void loop_release_block(struct loop *loop, void *block, size_t capacity);
 
 static inline void loop_add_pump(struct loop *loop, struct turn_hook *hook)
 {

@@ -11,10 +11,11 @@ static _Noreturn void out_of_memory(size_t size, const char *what)
 {
     char text[192];
     /* No stdio streams here: they may want memory. */
-    int length = snprintf(text, sizeof(text),
-                          "spillway: out of memory: %zu bytes for %s; lower the connection and queue limits "
-                          "or give the process more memory\n",
-                          size, what);
+    int length =
+        snprintf(text, sizeof(text),
+                 "spillway: out of memory: %zu bytes for %s; lower the connection and queue limits "
+                 "or give the process more memory\n",
+                 size, what);
 
     if (length > 0 && write(STDERR_FILENO, text, (size_t)length) < 0)
         _exit(MEMORY_EXIT_STATUS);
