@@ -40,14 +40,15 @@ static void print_key(FILE *out, const struct config_key *key, const char *prefi
 
     snprintf(path, sizeof(path), "%s%s%s", prefix, key->name, list && inner ? "[]" : "");
     fprintf(out, "%s\n", path);
+    print_wrapped(out, key->help);
     config_key_expected(key, expected, sizeof(expected));
-    snprintf(line, sizeof(line), "%s%s%s%s.", expected, key->one_too ? ", or one entry alone" : "",
+    snprintf(line, sizeof(line), "Value: %s%s%s%s.", expected,
+             key->one_too ? ", or one entry alone" : "",
              key->required           ? "; required"
              : key->fallback != NULL ? "; default "
                                      : "",
              key->fallback != NULL ? key->fallback : "");
     print_wrapped(out, line);
-    print_wrapped(out, key->help);
     if (inner) {
         char next[CONFIG_KEY_PATH_MAX + 1];
 

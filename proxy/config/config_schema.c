@@ -535,7 +535,7 @@ static const char *noun(const struct config_key *key)
 {
     static const char *const nouns[] = {
         [CONFIG_KIND_TEXT] = "a text",
-        [CONFIG_KIND_PATH] = "a path such as /run/spillway.sock or ./spillway.sock",
+        [CONFIG_KIND_PATH] = "a path such as /run/NAME or ./NAME",
         [CONFIG_KIND_NAME] = "a name (letters, digits and ._-:/@+)",
         [CONFIG_KIND_TOKEN] = "an HTTP token (letters, digits and !#$%&'*+-.^_`|~)",
         [CONFIG_KIND_OPERATION] =

@@ -207,8 +207,8 @@ static void words(void **state)
          "f:1:16: log.target: `sterr` is not possible; expected stderr, or a path such as "
          "/var/log/spillway.log or ./spillway.log\n"},
         {"admin: { socket: off }\n" LISTENERS POOLS,
-         "f:1:18: admin.socket: `off` is not a path; expected a path such as /run/spillway.sock or "
-         "./spillway.sock\n"},
+         "f:1:18: admin.socket: `off` is not a path; expected a path such as /run/NAME or "
+         "./NAME\n"},
     };
     (void)state;
     EXPECT(rows, -EINVAL);

@@ -433,8 +433,8 @@ static void every_key_is_documented(void **state)
     assert_true(getdelim(&manual, &length, '\0', in) > 0);
     fclose(in);
     expect_keys(&config_schema, reference, manual);
-    assert_non_null(strstr(reference, "pools[].flows[].weight\n"
-                                      "        a number from 1 to 1000000; default 1.\n"));
+    assert_non_null(strstr(reference, "        Value: a number from 1 to 1000000; default 1.\n"
+                                      "pools[].flows[].match\n"));
     free(reference);
     free(manual);
 }
