@@ -104,10 +104,9 @@ def test_mistake_is_said_with_its_place(case):
     assert status != 0, f"accepted:\n{text}"
     found = re.findall(rf"^{re.escape(path)}:(\d+):(\d+): (.+)$", output, re.M)
     assert found, f"no FILE:LINE:COLUMN in:\n{output}"
-    line, _, message = found[0]
     assert any(word in message for _, _, message in found for word in words), output
     if mark:
-        assert int(line) == place(text, mark)[0], f"{output}\nnot at line {place(text, mark)} of:\n{text}"
+        assert place(text, mark)[0] in [int(line) for line, _, _ in found], f"{output}\nnot at line {place(text, mark)} of:\n{text}"
 
 
 def test_column_points_at_the_key_or_its_value():

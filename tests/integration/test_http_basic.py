@@ -270,8 +270,13 @@ def test_expect_100_continue_final_status_may_win(road, client):
     port, _, _ = road(lambda exchange: answer(b"no", "417 Expectation Failed") + Origin.CLOSE, early=True)
     one = client(port)
     one.send("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n")
-    assert one.reply().status == 417
-    assert one.closed(), "the body never came, so the connection can't go on"
+    reply = one.reply()
+    assert reply.status == 417
+    if reply.get("connection") == b"close":
+        assert one.closed()
+    else:       # the body must be read and dropped, never taken for a request
+        one.send(b"body" + request("PUT", body=b""))
+        assert one.reply().status == 417
 
 
 def test_informational_replies_pass(road, client):

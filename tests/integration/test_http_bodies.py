@@ -11,7 +11,7 @@ from lab.http import answer, request
 from lab.spillway import http_config
 
 GIB = 1 << 30
-BODY = int(float(os.environ.get("SPILLWAY_TEST_BODY_GIB", "2")) * GIB)
+BODY = int(float(os.environ.get("SPILLWAY_TEST_BODY_GIB", "1")) * GIB)
 # What one body may cost: buffers both ways, kernel memory not counted, sanitizers' shadow counted.
 GROWTH = 24 << 20
 
@@ -127,7 +127,7 @@ def test_slow_server_holds_the_client_back_not_the_memory(spillway, origin, clie
 
 
 def test_many_slow_readers_in_bounded_memory(spillway, origin, client, watermark):
-    body = bytes(8 << 20)
+    body = bytes(4 << 20)
     server = origin(lambda exchange: answer(body))
     port = process.free_port()
     proxy = spillway(http_config([server.address], port, server={"depth": 64}))

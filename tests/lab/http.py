@@ -93,10 +93,19 @@ class Stream:
     def exactly(self, count, keep=True):
         """count bytes; with keep=False only counted (bodies too large to hold)."""
         if keep:
-            while len(self.buffer) < count:
-                self.more()
-            taken, self.buffer = self.buffer[:count], self.buffer[count:]
-            return taken
+            taken = bytearray(count)
+            at = min(count, len(self.buffer))
+            taken[:at], self.buffer = self.buffer[:at], self.buffer[at:]
+            view = memoryview(taken)
+            while at < count:
+                try:
+                    got = self.sock.recv_into(view[at:])
+                except ConnectionError as error:
+                    raise Ended(str(error)) from None
+                if not got:
+                    raise Ended(f"closed with {count - at} of {count} bytes missing")
+                at += got
+            return bytes(taken)
         left = count - min(len(self.buffer), count)
         self.buffer = self.buffer[count:]
         scrap = bytearray(1 << 20)
