@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_retire.c: with many flows, sched_retire_next names exactly those that may be forgotten.
+ *
+ * Thousands of keyed flows come and go under random load. Each time the list is emptied, a scan
+ * over all flows must find that every flow that served requests and is idle was named, once, and
+ * no other. Half of the flows named are detached, freed in effect, and attached again as new when
+ * their key comes back.
+ */
+#include "tests/property/sched/property.h"
+
+#include <string.h>
+
+#define KEYS  5000
+#define ITEMS 600
+
+struct crowd {
+    uint64_t seed;
+    struct property_random random;
+    struct property_arithmetic arithmetic;
+    struct sched *s;
+    struct sched_flow flows[KEYS];
+    bool attached[KEYS];
+    bool used[KEYS]; /* has had a request since it was attached or last named */
+    struct sched_item items[ITEMS];
+    struct sched_item *idle[ITEMS];
+    int idle_count;
+    struct sched_item *sent[ITEMS];
+    int sent_count;
+};
+
+static void crowd_arrive(struct crowd *c)
+{
+    /* A few keys are busy, most are seen now and then. */
+    int key = (int)property_between(&c->random, 0, property_chance(&c->random, 30) ? 9 : KEYS - 1);
+
+    if (c->idle_count == 0)
+        return;
+    if (!c->attached[key]) {
+        memset(&c->flows[key], 0xa5, sizeof(c->flows[key]));
+        assert_int_equal(
+            sched_flow_init(&c->flows[key], property_weight(&c->random, &c->arithmetic)), 0);
+        assert_int_equal(sched_flow_attach(c->s, &c->flows[key]), 0);
+        c->attached[key] = true;
+    }
+    c->used[key] = true;
+    struct sched_item *item = c->idle[--c->idle_count];
+    assert_int_equal(
+        sched_enqueue(c->s, &c->flows[key], item, property_cost(&c->random, &c->arithmetic), 0),
+        SCHED_OK);
+}
+
+static void crowd_finish_one(struct crowd *c)
+{
+    if (c->sent_count == 0)
+        return;
+    int which = (int)property_between(&c->random, 0, (uint64_t)c->sent_count - 1);
+    struct sched_item *item = c->sent[which];
+    c->sent[which] = c->sent[--c->sent_count];
+    sched_complete(c->s, item, property_cost(&c->random, &c->arithmetic), 0);
+    c->idle[c->idle_count++] = item;
+}
+
+static void crowd_retire(struct crowd *c)
+{
+    for (struct sched_flow *flow; (flow = sched_retire_next(c->s)) != NULL;) {
+        int key = (int)(flow - c->flows);
+        property_check(c->seed, c->used[key] && sched_flow_idle(c->s, flow));
+        c->used[key] = false;
+        if (property_chance(&c->random, 50)) {
+            assert_int_equal(sched_flow_detach(c->s, flow), 0);
+            c->attached[key] = false;
+        }
+    }
+    for (int key = 0; key < KEYS; key++)
+        if (c->attached[key] && c->used[key])
+            property_check(c->seed, !sched_flow_idle(c->s, &c->flows[key]));
+}
+
+static void case_of_seed(uint64_t seed)
+{
+    struct crowd *c = test_calloc(1, sizeof(*c));
+
+    c->seed = seed;
+    c->random.state = seed;
+    c->arithmetic = property_arithmetic_draw(&c->random, false);
+    const struct sched_params params = {
+        .algorithm = (enum sched_algorithm)property_between(&c->random, 0, SCHED_ALGORITHMS - 1),
+        .depth = property_between(&c->random, 1, 200),
+        .virtual_start = property_virtual_start(&c->random)};
+    c->s = sched_create(&params);
+    for (int i = 0; i < ITEMS; i++) {
+        sched_item_init(&c->items[i]);
+        c->idle[c->idle_count++] = &c->items[i];
+    }
+    for (int step = 0; step < 20000; step++) {
+        if (property_chance(&c->random, 50))
+            crowd_arrive(c);
+        else
+            crowd_finish_one(c);
+        for (struct sched_item *item; (item = sched_dispatch(c->s, 0)) != NULL;)
+            c->sent[c->sent_count++] = item;
+        if (step % 500 == 0)
+            crowd_retire(c);
+    }
+    while (c->sent_count > 0) {
+        crowd_finish_one(c);
+        for (struct sched_item *item; (item = sched_dispatch(c->s, 0)) != NULL;)
+            c->sent[c->sent_count++] = item;
+    }
+    /* Nothing is left to do, so nothing is owed: all that were used are named. */
+    crowd_retire(c);
+    for (int key = 0; key < KEYS; key++)
+        property_check(seed, !c->attached[key] || !c->used[key]);
+    sched_destroy(c->s);
+    test_free(c);
+}
+
+static void test_named_exactly_when_idle(void **state)
+{
+    (void)state;
+    property_run("retire", 40, case_of_seed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_named_exactly_when_idle),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
