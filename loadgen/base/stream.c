@@ -32,19 +32,21 @@ static void defer(struct stream *stream)
 
 /* ---------------------------------------------------------------- input */
 
+/* Keeps what the handler left; `data` may lie in the kept input itself. */
 static void keep_input(struct stream *stream, const uint8_t *data, size_t length)
 {
-
+    stream->input_length = length;
+    if (length == 0)
+        return;
     bool own =
         stream->input && data >= stream->input && data <= stream->input + stream->input_capacity;
     size_t offset = own ? (size_t)(data - stream->input) : 0;
 
-    if (length > stream->input_capacity) {
+    if (!stream->input || length > stream->input_capacity) {
         stream->input_capacity = length < 4096 ? 4096 : length;
         stream->input = memory_grow(stream->input, stream->input_capacity);
     }
     memmove(stream->input, own ? stream->input + offset : data, length);
-    stream->input_length = length;
 }
 
 /* Hands data to the handler until it takes no more; what is left becomes the stream's input. */
@@ -62,8 +64,7 @@ static void deliver(struct stream *stream, const uint8_t *data, size_t length)
     }
     if (stream->close_when_sent)
         length = 0;
-    if (length || stream->input_length)
-        keep_input(stream, data, length);
+    keep_input(stream, data, length);
     stream->paused = stream->input_length >= STREAM_INPUT_LIMIT;
 }
 
@@ -126,24 +127,27 @@ void stream_resume(struct stream *stream)
 
 /* ---------------------------------------------------------------- output */
 
+/* Makes room behind the last segment: moves them to the front when half is unused, else grows. */
+static void segment_room(struct stream *stream)
+{
+    if (stream->segments && stream->segment_first > stream->segment_capacity / 2) {
+        memmove(stream->segments, stream->segments + stream->segment_first,
+                stream->segment_count * sizeof(*stream->segments));
+        stream->segment_first = 0;
+        return;
+    }
+    stream->segment_capacity = stream->segment_capacity ? 2 * stream->segment_capacity : 8;
+    stream->segments =
+        memory_grow(stream->segments, stream->segment_capacity * sizeof(*stream->segments));
+}
+
 static struct stream_segment *segment_append(struct stream *stream)
 {
-    size_t end = stream->segment_first + stream->segment_count;
-
-    if (end == stream->segment_capacity) {
-        if (stream->segment_first > stream->segment_capacity / 2) {
-            memmove(stream->segments, stream->segments + stream->segment_first,
-                    stream->segment_count * sizeof(*stream->segments));
-            stream->segment_first = 0;
-        } else {
-            stream->segment_capacity = stream->segment_capacity ? 2 * stream->segment_capacity : 8;
-            stream->segments =
-                memory_grow(stream->segments, stream->segment_capacity * sizeof(*stream->segments));
-        }
-        end = stream->segment_first + stream->segment_count;
-    }
-    stream->segment_count++;
-    struct stream_segment *segment = &stream->segments[end];
+    if (!stream->segments ||
+        stream->segment_first + stream->segment_count == stream->segment_capacity)
+        segment_room(stream);
+    struct stream_segment *segment =
+        &stream->segments[stream->segment_first + stream->segment_count++];
 
     *segment = (struct stream_segment){0};
     return segment;

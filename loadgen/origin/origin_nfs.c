@@ -97,20 +97,18 @@ static struct origin_nfs_job *job_take(struct origin_nfs_connection *connection)
     return job;
 }
 
-static void job_give_back(struct origin_nfs_job *job)
+static void job_give_back(struct origin_nfs_connection *connection, struct origin_nfs_job *job)
 {
-    struct origin *origin = job->connection->port->origin;
+    struct origin *origin = connection->port->origin;
 
-    job->connection->jobs--;
+    connection->jobs--;
     job->next_free = origin->nfs_jobs_free;
     origin->nfs_jobs_free = job;
 }
 
-static void job_done(struct service_job *service_job)
+/* Sends the job's reply, if there is still someone to send it to, and gives the job back. */
+static void answer(struct origin_nfs_connection *connection, struct origin_nfs_job *job)
 {
-    struct origin_nfs_job *job =
-        (void *)((char *)service_job - offsetof(struct origin_nfs_job, job));
-    struct origin_nfs_connection *connection = job->connection;
     bool was_full = connection->jobs == MAX_JOBS;
 
     if (!connection->gone) {
@@ -120,8 +118,16 @@ static void job_done(struct service_job *service_job)
         if (was_full)
             stream_resume(&connection->stream);
     }
-    job_give_back(job);
+    job_give_back(connection, job);
     release_if_over(connection);
+}
+
+static void job_done(struct service_job *service_job)
+{
+    struct origin_nfs_job *job =
+        (void *)((char *)service_job - offsetof(struct origin_nfs_job, job));
+
+    answer(job->connection, job);
 }
 
 /* ---------------------------------------------------------------- calls */
@@ -140,7 +146,7 @@ static bool take_record(struct origin_nfs_connection *connection, const uint8_t 
 
     if (!origin_nfs3_execute(port, payload, length, buffer, &reply)) {
         if (job)
-            job_give_back(job);
+            job_give_back(connection, job);
         port->counters.errors++;
         stream_close(stream, 0);
         return false;
@@ -158,7 +164,7 @@ static bool take_record(struct origin_nfs_connection *connection, const uint8_t 
     job->reply = reply;
     job->job = (struct service_job){.done = job_done};
     if (!reply.served || origin_submit(port, &job->job))
-        job_done(&job->job);
+        answer(connection, job);
     return true;
 }
 
