@@ -154,6 +154,7 @@ static void listings(void **state)
     size_t count = 0;
     for (const void *next = list; nfs_oracle_element(&node, next, sizeof node);
          next = node.ex_next) {
+        assert_true(count < 2);
         assert_string_equal(node.ex_dir, paths[count++]);
         assert_null(node.ex_groups);
     }

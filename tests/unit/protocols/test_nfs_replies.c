@@ -287,7 +287,8 @@ static void file_system_answers(void **state)
 }
 
 static const char *const names[] = {".", "..", "a", "bb", "a-rather-long-name-for-a-file"};
-#define NAMES (sizeof names / sizeof names[0])
+#define LISTING_BYTES 256
+#define NAMES         (sizeof names / sizeof names[0])
 
 static void make_entries(struct nfs3_entry *entries)
 {
@@ -301,6 +302,14 @@ static void make_entries(struct nfs3_entry *entries)
     entries[1].handle = (struct rpc_slice){NULL, 0};
 }
 
+static void append_name(char *got, const char *name)
+{
+    size_t used = strlen(got);
+
+    assert_true(used + strlen(name) + 1 < LISTING_BYTES);
+    snprintf(got + used, LISTING_BYTES - used, "%s/", name);
+}
+
 /* Reads one listing reply; appends its names to *got, sets *cookie and *eof. */
 static void read_listing(bool plus, const struct results *r, char *got, uint64_t *cookie, bool *eof)
 {
@@ -312,7 +321,7 @@ static void read_listing(bool plus, const struct results *r, char *got, uint64_t
         assert_int_equal(res.status, 0);
         const void *next = res.READDIRPLUS3res_u.resok.reply.entries;
         for (entryplus3 e; nfs_oracle_element(&e, next, sizeof e); next = e.nextentry) {
-            strcat(strcat(got, e.name), "/");
+            append_name(got, e.name);
             *cookie = e.cookie;
             assert_int_equal(e.fileid, 99 + e.cookie);
             assert_int_equal(e.name_handle.handle_follows, e.cookie != 2);
@@ -325,7 +334,7 @@ static void read_listing(bool plus, const struct results *r, char *got, uint64_t
         assert_int_equal(res.status, 0);
         const void *next = res.READDIR3res_u.resok.reply.entries;
         for (entry3 e; nfs_oracle_element(&e, next, sizeof e); next = e.nextentry) {
-            strcat(strcat(got, e.name), "/");
+            append_name(got, e.name);
             *cookie = e.cookie;
             assert_int_equal(e.fileid, 99 + e.cookie);
         }
@@ -343,7 +352,7 @@ static void listings_go_on_where_they_stopped(void **state)
     make_entries(entries);
     for (int plus = 0; plus < 2; plus++) {
         for (uint32_t count = 300; count < 1200; count += 37) {
-            char got[256] = "";
+            char got[LISTING_BYTES] = "";
             uint64_t cookie = 0;
             bool eof = false;
             while (!eof) {

@@ -466,7 +466,7 @@ static void peeking(void **state)
     (void)state;
     uint8_t words[8] = {1, 2, 3, 4, 0, 0, 0, 1};
     uint32_t xid = 0;
-    enum rpc_type type;
+    enum rpc_type type = RPC_TYPE_CALL;
 
     assert_false(rpc_peek(words, 7, &xid, &type));
     assert_true(rpc_peek(words, 8, &xid, &type));
