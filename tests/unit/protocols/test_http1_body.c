@@ -170,6 +170,7 @@ static void test_malformed_chunks(void **state)
 #define ROW(what, text) {what, text, sizeof(text) - 1}
         ROW("no size", "\r\nab"),
         ROW("extension without a size", ";x\r\n"),
+        ROW("later chunk without a size", "1\r\na\r\n\r\n"),
         ROW("sign", "+1\r\na\r\n"),
         ROW("minus", "-1\r\n"),
         ROW("0x", "0x1\r\na\r\n"),
