@@ -13,6 +13,9 @@ from report import Report
 TUNED = ganesha.TUNED
 DEFAULT = "haproxy-tcp, default buffers"
 DEFAULT_BUFFER_BYTES = 16384
+# Calls outstanding in the load of small calls: at this depth the scheduler passes all of them, in
+# its order; at half of it, half of them wait in it.
+ALL_CALLS = 4 * 32
 SMALL = ("--kind", "read", "--bytes", 4096, "--call-bytes", 200, "--connections", 4, "--depth", 32)
 LARGE_READ = ("--kind", "read", "--bytes", 1 << 20, "--connections", 4, "--depth", 4)
 LARGE_WRITE = ("--kind", "write", "--bytes", 1 << 20, "--connections", 4, "--depth", 4)
@@ -26,7 +29,7 @@ def load(proxy, arguments, seconds=None):
 
 def start_all(lab, backend):
     all_of_them = {
-        "spillway": peers.spillway_nfs(lab, backend),
+        "spillway": peers.spillway_nfs(lab, backend, depth=ALL_CALLS),
         TUNED: peers.haproxy_tcp(lab, backend),
         DEFAULT: peers.haproxy_tcp(lab, backend, DEFAULT_BUFFER_BYTES, "haproxy-tcp-default")}
     return {name: child for name, child in all_of_them.items() if child}
@@ -51,6 +54,22 @@ def small_calls(report, proxies):
     add_row(report, samples, f"{title}: user CPU per call", "user_us", "us", TUNED)
     add_row(report, samples, f"{title}: rate", "rate", "calls/s", TUNED)
     add_row(report, samples, f"{title}: 99th percentile", "p99_us", "us", TUNED)
+
+
+def waiting_calls(report, lab, backend, proxies):
+    """Half of the calls wait in the scheduler: fewer are on their way, so fewer leave together."""
+    title = "4 KiB reads, 4 x 32 deep, half of them waiting"
+    if not wanted(title) or "spillway" not in proxies:
+        return
+    half = ALL_CALLS // 2
+    pair = {"spillway": peers.spillway_nfs(lab, backend, depth=half, name="half"),
+            "FIFO, same depth": peers.spillway_nfs(lab, backend, "fifo", half, "half-fifo"),
+            "spillway, none waiting": proxies["spillway"]}
+    samples = compare(pair, lambda proxy: load(proxy, SMALL))
+    for peer in list(pair)[1:]:
+        add_row(report, samples, f"{title}: CPU per call", "cpu_us", "us", peer)
+    for name in list(pair)[:2]:
+        lab.stop(pair[name])
 
 
 def large(report, proxies, title, arguments, goal):
@@ -127,6 +146,7 @@ def main():
         if not program("spillway"):
             report.note("spillway is not built: the peers alone were measured")
         small_calls(report, proxies)
+        waiting_calls(report, lab, backend, proxies)
         large(report, proxies, "1 MiB reads", LARGE_READ, "ratio <= 1.1")
         large(report, proxies, "1 MiB writes", LARGE_WRITE, None)
         added_latency(report, backend, proxies)

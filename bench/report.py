@@ -107,7 +107,7 @@ def machine():
                 cpu = line.split(":", 1)[1].strip()
                 break
     versions = [version for version in (
-        first_line([program("spillway"), "-v"], "spillway"),
+        first_line([program("spillway"), "-V"], "spillway"),
         first_line([tool("haproxy"), "-v"], "HAProxy"),
         first_line([tool("nginx"), "-v"], "nginx")) if version]
     load = os.getloadavg()[0]
