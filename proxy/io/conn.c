@@ -325,8 +325,17 @@ static ssize_t send_all(struct conn *conn)
     return sent < 0 ? -errno : sent;
 }
 
+static void note_connected(struct conn *conn)
+{
+    unblock(conn);
+    conn->connecting = false;
+    if (conn->ops->connected != NULL)
+        conn->ops->connected(conn);
+}
+
 static void send_references(struct conn *conn)
 {
+    size_t backlog = conn_backlog(conn);
     /* Even while connecting: over loopback the handshake is done before connect() returns. */
     ssize_t sent = conn->blocked && !conn->connecting ? -EAGAIN : send_all(conn);
     size_t done = sent > 0 ? (size_t)sent : 0;
@@ -345,12 +354,12 @@ static void send_references(struct conn *conn)
     free_references(conn);
     if (buffer_length(&conn->pending) > 0) {
         block(conn);
-    } else if (conn->connecting && sent > 0) {
-        unblock(conn);
-        conn->connecting = false;
-        if (conn->ops->connected != NULL)
-            conn->ops->connected(conn);
+        return;
     }
+    if (conn->connecting && sent > 0)
+        note_connected(conn);
+    if (backlog > CONN_BACKLOG_BYTES && conn_is_open(conn) && conn->ops->drained != NULL)
+        conn->ops->drained(conn);
 }
 
 void conn_flush(struct conn *conn)

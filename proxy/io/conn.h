@@ -19,7 +19,8 @@
  *   readable       bytes came, not yours beyond this call
  *   end_of_stream  the peer will send no more; output still flows
  *   failed         the socket is broken (errno value); close it. Called once.
- *   drained        the backlog is empty after it had stood, or a conn_shutdown() was carried out
+ *   drained        a backlog that had stood, or was above CONN_BACKLOG_BYTES, is sent; or a
+ *                  conn_shutdown() was carried out
  *   connected      conn_connect() succeeded
  */
 #ifndef SPILLWAY_IO_CONN_H
@@ -31,7 +32,8 @@
 #include <sys/uio.h>
 
 #define CONN_REFERENCES      62 /* queued references before the connection sends early */
-#define CONN_READ_TURN_BYTES (UINT32_C(1) << 20) /* by one connection in one turn */
+#define CONN_READ_TURN_BYTES (UINT32_C(1) << 20)  /* by one connection in one turn */
+#define CONN_BACKLOG_BYTES   (UINT32_C(64) << 10) /* watermarks must not lie below: see `drained` */
 
 struct conn_ops {
     void (*readable)(struct conn *conn, uint8_t *bytes, size_t length);
