@@ -23,6 +23,8 @@ WINDOW_S = SECONDS + 2
 WARM_UP_S = 1.5
 CASE_ROUNDS = (ROUNDS + 1) // 2
 FIFO = "haproxy, FIFO"
+OUR_FIFO = "spillway, FIFO"
+REPEATED = ("spillway", OUR_FIFO, FIFO)
 # The offset that gives 2:1 between 64 and 64 connections: B's requests may wait 60 ms longer.
 OFFSET_MS = 60
 OVERLOAD_S = float(os.environ.get("SPILLWAY_BENCH_OVERLOAD_SECONDS", "20"))
@@ -90,7 +92,7 @@ def start_all(lab, origin):
             f"    http-request set-priority-offset int({OFFSET_MS}) unless {is_a}",
     }
     all_of_them = {"spillway": start_ours(lab, origin, "sfqd", "spillway"),
-                   "spillway, FIFO": start_ours(lab, origin, "fifo", "spillway-fifo")}
+                   OUR_FIFO: start_ours(lab, origin, "fifo", "spillway-fifo")}
     for name, rule in rules.items():
         all_of_them[name] = peers.haproxy_http(lab, origin, server=limit, rules=rule,
                                                name=name.replace(", ", "-").replace(" ", "-"))
@@ -105,39 +107,54 @@ def run_classes(proxy, classes):
         runs = {name: pool.submit(
             run_load, "httpload", "--target", proxy.address, "--connections", connections,
             "--header", f"X-Class: {name}", "--warm-up", f"{round(WARM_UP_S * 1000)}ms",
-            seconds=WINDOW_S) for name, connections in classes.items()}
+            seconds=WINDOW_S, may_starve=True) for name, connections in classes.items()}
         return {name: run.result() for name, run in runs.items()}
 
 
 def run_case(report, proxies, title):
-    """One case with every proxy; name -> the median round by each class's figures."""
-    outcomes = {}
-    for name, proxy in proxies.items():
-        # Only ours and what it is compared with are repeated; the others show a shape.
-        rounds = CASE_ROUNDS if name in ("spillway", "spillway, FIFO", FIFO) else 1
-        results = []
-        for number in range(rounds):
-            progress(f"{title}: {name}, round {number + 1} of {rounds}")
-            proxy.must_live()
-            results.append(run_classes(proxy, CASES[title]))
+    """One case with every proxy, in turns; name -> Outcome."""
+    runs = {name: [] for name in proxies}
+    for number in range(CASE_ROUNDS):
+        for name, proxy in proxies.items():
+            # Only ours and what it is compared with are repeated; the others show a shape.
+            if number == 0 or name in REPEATED:
+                progress(f"{title}: round {number + 1} of {CASE_ROUNDS}: {name}")
+                proxy.must_live()
+                runs[name].append(run_classes(proxy, CASES[title]))
+    progress("")
+    for name, results in runs.items():
         failed = sum(result["errors"] for run in results for result in run.values())
         if failed:
             report.note(f"{title}: {failed} requests through {name} failed")
-        outcomes[name] = {
-            cls: {field: statistics.median(run[cls][field] for run in results)
-                  for field in ("requests_per_s", "p50_us", "p99_us")} for cls in CASES[title]}
-    progress("")
-    return outcomes
+    return {name: Outcome(results) for name, results in runs.items()}
 
 
-def total(outcome):
-    return sum(result["requests_per_s"] for result in outcome.values())
+class Outcome:
+    """The rounds of one case with one proxy."""
+
+    def __init__(self, runs):
+        self.runs = runs
+        self.totals = [sum(result["requests_per_s"] for result in run.values()) for run in runs]
+        self.total = statistics.median(self.totals)
+
+    def median(self, cls, field):
+        return statistics.median(run[cls][field] for run in self.runs)
+
+    def share_ratio(self):
+        """A's rate by B's; None when B had nothing at all."""
+        b = self.median("B", "requests_per_s")
+        return self.median("A", "requests_per_s") / b if b else None
+
+    def total_by(self, other):
+        """Total rate by another's: the median of the rounds' ratios."""
+        return statistics.median(a / b for a, b in zip(self.totals, other.totals) if b)
 
 
-def share_ratio(outcome):
-    """A's rate by B's; None when B had nothing at all."""
-    return (outcome["A"]["requests_per_s"] / outcome["B"]["requests_per_s"]
-            if outcome["B"]["requests_per_s"] else None)
+def add_total(report, title, outcomes, peer, goal=None):
+    ours, theirs = outcomes.get("spillway"), outcomes.get(peer)
+    if theirs:
+        report.add(f"{title}: total rate", ours and ours.total, "req/s", peer, theirs.total,
+                   ours and ours.total_by(theirs), goal)
 
 
 def shares(report, proxies, title):
@@ -145,18 +162,17 @@ def shares(report, proxies, title):
     if not wanted(title):
         return
     outcomes = run_case(report, proxies, title)
-    ours = outcomes.get("spillway")
+    ours = outcomes.pop("spillway", None)
+    ratio = ours and ours.share_ratio()
     for name, outcome in outcomes.items():
-        if name != "spillway":
-            report.add(f"{title}: A to B, {WANTED:g} wanted", ours and share_ratio(ours), "ratio",
-                       name, share_ratio(outcome))
-    error = ours and share_ratio(ours) and abs(share_ratio(ours) / WANTED - 1) * 100
-    report.add(f"{title}: share error", error, "%", goal="value <= 2")
-    for name in ("spillway, FIFO", FIFO):
-        if name in outcomes:
-            report.add(f"{title}: total rate", ours and total(ours), "req/s", name,
-                       total(outcomes[name]), ours and total(ours) / total(outcomes[name]),
-                       "ratio >= 0.99")
+        report.add(f"{title}: A to B, {WANTED:g} wanted", ratio, "ratio", name,
+                   outcome.share_ratio())
+        if outcome.share_ratio() is None:
+            report.note(f"{title}: B had no reply at all through {name}")
+    report.add(f"{title}: share error", ratio and abs(ratio / WANTED - 1) * 100, "%",
+               goal="value <= 2")
+    for name in REPEATED[1:]:
+        add_total(report, title, {"spillway": ours, **outcomes}, name, "ratio >= 0.99")
 
 
 def lone_class(report, proxies):
@@ -165,12 +181,9 @@ def lone_class(report, proxies):
     if not wanted(title):
         return
     outcomes = run_case(report, proxies, title)
-    ours = outcomes.get("spillway")
-    for name, outcome in outcomes.items():
+    for name in outcomes:
         if name != "spillway":
-            report.add(f"{title}: rate", ours and total(ours), "req/s", name, total(outcome),
-                       ours and total(ours) / total(outcome),
-                       "ratio >= 0.99" if name in ("spillway, FIFO", FIFO) else None)
+            add_total(report, title, outcomes, name, "ratio >= 0.99" if name in REPEATED else None)
 
 
 def light_class(report, proxies):
@@ -179,17 +192,14 @@ def light_class(report, proxies):
     if not wanted(title):
         return
     outcomes = run_case(report, proxies, title)
-    ours = outcomes.get("spillway")
-    for name, outcome in outcomes.items():
-        if name != "spillway":
-            report.add(f"{title}: 99th percentile of A", ours and ours["A"]["p99_us"] / 1e3, "ms",
-                       name, outcome["A"]["p99_us"] / 1e3)
-    report.add(f"{title}: 99th percentile of A, of the service time",
-               ours and ours["A"]["p99_us"] / 1e3 / SERVICE_MS, "times", goal="value <= 2.5")
-    report.add(f"{title}: total rate", ours and total(ours), "req/s", FIFO,
-               FIFO in outcomes and total(outcomes[FIFO]) or None,
-               ours and FIFO in outcomes and total(ours) / total(outcomes[FIFO]) or None,
-               "ratio >= 0.99")
+    p99_ms = {name: outcome.median("A", "p99_us") / 1e3 for name, outcome in outcomes.items()}
+    ours = p99_ms.pop("spillway", None)
+    for name, theirs in p99_ms.items():
+        report.add(f"{title}: 99th percentile of A", ours, "ms", name, theirs)
+    report.add(f"{title}: 99th percentile of A, of the service time", ours and ours / SERVICE_MS,
+               "times", goal="value <= 2.5")
+    for name in REPEATED[1:]:
+        add_total(report, title, outcomes, name, "ratio >= 0.99")
 
 
 def run_overload(lab, proxy, rate):
