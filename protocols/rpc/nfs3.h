@@ -72,9 +72,10 @@ enum nfs3_status {
 };
 
 /* Each takes any number; a procedure that isn't one of NFSv3's has the name NULL, the class
- * metadata and is not idempotent. Idempotent: the server may execute it twice with the same result
- * and effect. WRITE and COMMIT are; SETATTR (its guard) and all that make or remove names are not.
- */
+ * metadata and is not idempotent.
+ *
+ * Idempotent: the server may execute it twice with the same result and effect. WRITE and COMMIT
+ * are; SETATTR (its guard) and all that make or remove names are not. */
 const char *nfs3_proc_name(uint32_t proc);
 enum nfs_class nfs3_proc_class(uint32_t proc);
 bool nfs3_proc_idempotent(uint32_t proc);
@@ -105,12 +106,11 @@ enum rpc_parse nfs3_parse_call(uint32_t proc, const uint8_t *args, size_t len,
 
 struct nfs3_reply {
     uint32_t status;
-    uint32_t count;       /* READ, WRITE: bytes done */
-    bool eof;             /* READ */
-    uint32_t data_offset; /* READ: where the data starts, from the results' first byte */
-    uint32_t data_bytes;  /* READ: the data's length word */
-    struct rpc_slice
-        handle; /* LOOKUP, and CREATE, MKDIR, SYMLINK, MKNOD when the server gives it */
+    uint32_t count;           /* READ, WRITE: bytes done */
+    bool eof;                 /* READ */
+    uint32_t data_offset;     /* READ: where the data starts, from the results' first byte */
+    uint32_t data_bytes;      /* READ: the data's length word */
+    struct rpc_slice handle;  /* LOOKUP; CREATE, MKDIR, SYMLINK, MKNOD when it is given */
     uint32_t read_max_bytes;  /* FSINFO: rtmax */
     uint32_t write_max_bytes; /* FSINFO: wtmax */
     uint32_t access;          /* ACCESS: the bits granted */

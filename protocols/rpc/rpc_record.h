@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Record marking (RFC 5531 section 11): a TCP byte stream into records, zero-copy and incremental.
  *
- *     stream:  mark(len, last?) payload  mark(len, last?) payload ...       a record is the chain
- * of
- *              `--- fragment ---------'  `--- last fragment ---'            fragments up to a last
- * one
+ *     stream:  mark(len, last?) payload  mark(len, last?) payload ...
+ *              `--- fragment ---------'  `--- last fragment ---'
+ *
+ * A record is the chain of fragments up to and including a last one.
  *
  * The decoder is fed whatever a receive returned and hands out events, each with a slice of that
  * very buffer. It keeps no bytes but an unfinished 4-byte mark, allocates nothing, and looks at
  * each mark once and at no payload byte at all: the work is proportional to fragments + feeds.
  *
- *     WHOLE                      a record of one fragment that lies complete in the buffer, mark
- * and all: `data` includes the mark, so it can be forwarded as it is, and neighbouring WHOLE
- * records are contiguous. Payload is data + 4. BEGIN  DATA* ... END       every other record:
- * payload slices without marks. MORE                       the buffer is used up (the whole of it
- * was consumed) ERROR                      a cap was passed; the stream can't be resynchronised:
- * close it
+ * - WHOLE: a record of one fragment that lies complete in the buffer, mark and all. `data` includes
+ *   the mark, so it can be forwarded as it is, and neighbouring WHOLE records are contiguous. The
+ *   payload is at data + 4.
+ * - BEGIN, then DATA any number of times, then END: every other record, as slices without marks.
+ * - MORE: the buffer is used up; the whole of it was consumed.
+ * - ERROR: a cap was passed; the stream can't be resynchronised: close it.
  *
  *     do {
  *         size_t used = rpc_record_next(&decoder, buf, len, &e);
@@ -29,19 +29,18 @@
  * that is streamed while it arrives goes out as one fragment too when its length is known up front,
  * i.e. when its first fragment is its last one (`known_bytes` at BEGIN). Otherwise the length is
  * unknown until the last fragment's mark: send what has been collected as fragments of any size,
- * not last, and once `known_bytes` is set (at the latest in END) send
- * one last fragment of the bytes still unsent, known_bytes - sent; after an empty last fragment
- * that is 0, and an empty fragment goes out. Receivers don't see fragment borders.
+ * not last, and once `known_bytes` is set (at the latest in END) send one last fragment of the
+ * bytes still unsent, known_bytes - sent. After an empty last fragment that is 0, and an empty
+ * fragment goes out. Receivers don't see fragment borders.
  */
 #ifndef SPILLWAY_PROTOCOLS_RPC_RPC_RECORD_H
 #define SPILLWAY_PROTOCOLS_RPC_RPC_RECORD_H
 
 #include "protocols/rpc/rpc_xdr.h"
 
-#define RPC_RECORD_UNKNOWN   UINT64_MAX
-#define RPC_RECORD_MAX_BYTES 0x7fffffffu /* a mark has 31 bits of length */
-#define RPC_RECORD_DEFAULT_BYTES                                                                   \
-    (68u << 20) /* a 64 MiB WRITE with its headers, and 4 MiB to spare */
+#define RPC_RECORD_UNKNOWN       UINT64_MAX
+#define RPC_RECORD_MAX_BYTES     0x7fffffffu /* a mark has 31 bits of length */
+#define RPC_RECORD_DEFAULT_BYTES (68u << 20) /* a 64 MiB WRITE, headers, and room to spare */
 
 struct rpc_record_limits {
     uint32_t record_bytes; /* payload of one record, marks not counted; <= RPC_RECORD_MAX_BYTES */
