@@ -78,6 +78,22 @@ static void write_target(struct http1_writer *w, const struct http1_head *head)
     }
 }
 
+/* RFC 9110 §7.6.2: one less for OPTIONS and TRACE; the parser let no 0 through. */
+static void write_max_forwards(struct http1_writer *w, const struct http1_head *head,
+                               const struct http1_field *field)
+{
+    uint64_t left;
+
+    if ((head->method != HTTP1_METHOD_OPTIONS && head->method != HTTP1_METHOD_TRACE) ||
+        !http1_parse_number(field->value, &left)) {
+        http1_write_field(w, field->name, field->value);
+        return;
+    }
+    http1_write_literal(w, "Max-Forwards: ");
+    http1_write_decimal(w, left ? left - 1 : 0);
+    http1_write_end(w);
+}
+
 static void copy_request_fields(struct http1_writer *w, const struct http1_head *head, bool trusted)
 {
     const unsigned dropped = NEVER_COPIED | (trusted ? 0U : HTTP1_FLAG_ORIGIN);
@@ -92,7 +108,10 @@ static void copy_request_fields(struct http1_writer *w, const struct http1_head 
         /* an HTTP/1.0 client's Expect means nothing, but would in our HTTP/1.1 */
         if (field->id == HTTP1_FIELD_EXPECT && !head->expect_continue)
             continue;
-        http1_write_field(w, field->name, field->value);
+        if (field->id == HTTP1_FIELD_MAX_FORWARDS)
+            write_max_forwards(w, head, field);
+        else
+            http1_write_field(w, field->name, field->value);
     }
 }
 

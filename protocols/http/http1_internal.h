@@ -63,6 +63,9 @@ bool http1_field_forbidden_in_trailer(enum http1_field_id id, struct http1_slice
  */
 bool http1_next_element(struct http1_slice *rest, struct http1_slice *element);
 
+/* Digits only, up to 19 of them and INT64_MAX; false for anything else. */
+bool http1_parse_number(struct http1_slice text, uint64_t *number);
+
 /* Records the error in the head. Returns HTTP1_ERROR. */
 enum http1_result http1_head_fail(struct http1_head *head, unsigned status, const char *reason);
 

@@ -73,8 +73,8 @@ static enum http1_result find_single(struct http1_head *head, enum http1_field_i
     return HTTP1_OK;
 }
 
-/* Digits only; at most INT64_MAX, so that it is a file size everywhere. */
-static bool parse_length(struct http1_slice text, uint64_t *length)
+/* Digits only; at most INT64_MAX, so that a length is a file size everywhere. */
+bool http1_parse_number(struct http1_slice text, uint64_t *number)
 {
     uint64_t sum = 0;
 
@@ -86,7 +86,7 @@ static bool parse_length(struct http1_slice text, uint64_t *length)
         /* 19 digits stay below 2^64 */
         sum = sum * 10 + (uint64_t)(text.ptr[i] - '0');
     }
-    *length = sum;
+    *number = sum;
     return sum <= INT64_MAX;
 }
 
@@ -113,7 +113,7 @@ static enum http1_result read_framing(struct http1_head *head, bool *chunked)
         *chunked = true;
         return HTTP1_OK;
     }
-    if (!parse_length(length->value, &head->content_length))
+    if (!http1_parse_number(length->value, &head->content_length))
         return http1_head_fail(head, 400, "malformed Content-Length");
     head->has_content_length = true;
     return HTTP1_OK;
@@ -179,13 +179,28 @@ static enum http1_result read_expect(struct http1_head *head)
     return HTTP1_OK;
 }
 
+/*
+ * RFC 9110 §7.6.2: who receives the last permitted OPTIONS or TRACE answers it; ours is that we do
+ * not serve it.
+ */
+static enum http1_result read_max_forwards(struct http1_head *head)
+{
+    const struct http1_field *field = http1_head_find(head, HTTP1_FIELD_MAX_FORWARDS);
+    uint64_t left;
+
+    if (field && (head->method == HTTP1_METHOD_OPTIONS || head->method == HTTP1_METHOD_TRACE) &&
+        http1_parse_number(field->value, &left) && left == 0)
+        return http1_head_fail(head, 501, "Max-Forwards is used up");
+    return HTTP1_OK;
+}
+
 enum http1_result http1_request_meaning(struct http1_head *head)
 {
     struct connection_options options;
     bool chunked;
 
     if (read_host(head) || read_framing(head, &chunked) || read_expect(head) ||
-        read_connection(head, &options))
+        read_max_forwards(head) || read_connection(head, &options))
         return HTTP1_ERROR;
     if (chunked)
         head->framing = HTTP1_FRAMING_CHUNKED;

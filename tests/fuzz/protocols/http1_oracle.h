@@ -304,17 +304,24 @@ static inline bool oracle_knows_method(struct http1_slice name)
 }
 
 /*
- * http-parser takes any name that begins with Transfer-Encoding for that field when it looks for
- * framing: a fault of its own, so it is not asked about such heads.
+ * Two faults of http-parser's own, so it is not asked about such heads: it takes any name that
+ * begins with Transfer-Encoding for that field when it looks for framing, and it refuses a tab
+ * behind the value of a framing field, which RFC 9110 §5.5 has recipients ignore.
  */
 static inline bool oracle_misreads(const struct http1_head *head)
 {
     static const char name[] = "transfer-encoding";
 
     for (size_t i = 0; i < head->fields_count; i++) {
-        const struct http1_slice field = head->fields[i].name;
-        if (field.len > sizeof(name) - 1 && strncasecmp(field.ptr, name, sizeof(name) - 1) == 0)
+        const struct http1_field *field = &head->fields[i];
+        if (field->name.len > sizeof(name) - 1 &&
+            strncasecmp(field->name.ptr, name, sizeof(name) - 1) == 0)
             return true;
+        if (field->id != HTTP1_FIELD_TRANSFER_ENCODING && field->id != HTTP1_FIELD_CONTENT_LENGTH)
+            continue;
+        for (const char *p = field->value.ptr + field->value.len; *p != '\r'; p++)
+            if (*p == '\t')
+                return true;
     }
     return false;
 }

@@ -144,6 +144,17 @@ static void test_targets(void **state)
                    "OPTIONS * HTTP/1.1\r\nHost: a\r\n" OURS("a") "\r\n");
 }
 
+static void test_max_forwards(void **state)
+{
+    (void)state;
+    expect_request("OPTIONS / HTTP/1.1\r\nHost: a\r\nMax-Forwards: 10\r\n\r\n", &plain,
+                   "OPTIONS / HTTP/1.1\r\nHost: a\r\nMax-Forwards: 9\r\n" OURS("a") "\r\n");
+    expect_request("GET / HTTP/1.1\r\nHost: a\r\nMax-Forwards: 0\r\n\r\n", &plain,
+                   "GET / HTTP/1.1\r\nHost: a\r\nMax-Forwards: 0\r\n" OURS("a") "\r\n");
+    expect_request("TRACE / HTTP/1.1\r\nHost: a\r\nMax-Forwards: many\r\n\r\n", &plain,
+                   "TRACE / HTTP/1.1\r\nHost: a\r\nMax-Forwards: many\r\n" OURS("a") "\r\n");
+}
+
 static void test_old_client(void **state)
 {
     (void)state;
@@ -345,6 +356,7 @@ int main(void)
         cmocka_unit_test(test_trusted_origin_continued),
         cmocka_unit_test(test_addresses),
         cmocka_unit_test(test_targets),
+        cmocka_unit_test(test_max_forwards),
         cmocka_unit_test(test_old_client),
         cmocka_unit_test(test_request_bodies),
         cmocka_unit_test(test_upgrade_request),

@@ -175,6 +175,8 @@ static const struct refusal request_refusals[] = {
     REFUSE(505, "HTTP/0.9", "GET / HTTP/0.9\r\n\r\n"),
     REFUSE(505, "the HTTP/2 preface", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
     REFUSE(501, "CONNECT", "CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n"),
+    REFUSE(501, "the last permitted TRACE",
+           "TRACE / HTTP/1.1\r\nHost: a\r\nMax-Forwards: 0\r\n\r\n"),
     REFUSE(417, "unknown expectation", POST("Content-Length: 1\r\nExpect: 200-ok\r\n")),
     REFUSE(
         400, "many connection options",
