@@ -60,6 +60,7 @@ static void check_listener(const struct config_listener *listener)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    static const char disagreement[] = "the configuration can't be taken over";
     struct config_errors errors;
     struct config *config;
 
@@ -75,7 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         require(config_error_format(&errors, i, line, sizeof(line)) > 0);
         require(errors.list[i].line > 0 && errors.list[i].column > 0);
         /* The stages never disagree: what the shape lets pass, libcyaml takes. */
-        require(strstr(errors.list[i].message, "can't be taken over") == NULL);
+        require(strncmp(errors.list[i].message, disagreement, strlen(disagreement)) != 0);
     }
     if (config != NULL) {
         require(config->workers > 0 && config->listener_count > 0 && config->pool_count > 0);
