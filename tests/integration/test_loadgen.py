@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """spillload and spillorigin against each other: both sides count the same, and foreign clients are served."""
+import hashlib
 import http.client
 import json
 import os
@@ -7,7 +8,7 @@ import signal
 
 import pytest
 
-from lab import process
+from lab import nfs, process
 
 
 class SpillOrigin:
@@ -245,3 +246,35 @@ def test_a_body_of_any_size_comes_whole(spillorigin):
                         f"http://{origin.address['http']}/?bytes={size}"])
     assert done.stdout == f"200 {size}"
     assert process.resident_bytes(origin.process.pid) < 250_000_000
+
+
+def test_a_linux_kernel_mounts_reads_and_writes(net):
+    origin = net.start("spillorigin", [process.program("spillorigin"), "--nfs", f"{nfs.SERVER_ADDRESS}:2051",
+                                       "--file", "data=1MiB"])
+    origin.wait_log("ready\n")
+    status, output = nfs.kernel_job(net, f"""
+set -e
+mkdir -p /mnt/o
+mount -t nfs -o vers=3,tcp,nolock,port=2051,mountport=2051,mountproto=tcp {nfs.SERVER_ADDRESS}:/export /mnt/o
+ls -l /mnt/o
+df /mnt/o
+cp /mnt/o/data /mnt/o/copy
+head -c 300000 /mnt/o/data > /mnt/o/part
+head -c 1000 /mnt/o/data > /mnt/o/part
+rm /mnt/o/data
+sync
+echo 3 > /proc/sys/vm/drop_caches
+echo COPY $(sha256sum < /mnt/o/copy)
+echo LEFT $(ls /mnt/o)
+echo SIZE $(stat -c %s /mnt/o/part)
+umount /mnt/o
+""")
+    assert status == 0, output
+    assert "LEFT copy part\n" in output
+    assert "SIZE 1000\n" in output
+    # The pattern of 256 KiB, four times.
+    data = net.run([process.tool("nfs-cat"), f"nfs://{nfs.SERVER_ADDRESS}/export/copy?nfsport=2051&mountport=2051"]).stdout
+    assert len(data) == 1 << 20 and data == data[:1 << 18] * 4
+    assert f"COPY {hashlib.sha256(data.encode()).hexdigest()}" in output
+    origin.send_signal(signal.SIGTERM)
+    assert origin.wait() == 0, origin.log()
