@@ -138,8 +138,8 @@ def real_server(report):
 
 
 def main():
-    report = Report("nfs", "NFSv3 over TCP through one thread on a core of its own; stub server and "
-                           "load on the other; scheduling on, logs off")
+    report = Report("nfs", "NFSv3 over TCP through one thread on a core of its own; stub server "
+                           "and load on the other; scheduling on, logs off")
     with Lab() as lab:
         backend = lab.server("rpcstub")
         proxies = start_all(lab, backend)

@@ -4,15 +4,15 @@
 server is the limit, the proxies' cost is small beside it.
 
 bench_nfs.py starts this in network, mount and process namespaces of its own, where it may have a
-port mapper and a /run without touching the machine's, and where nothing outlives it. It prints its rows as JSON on stdout:
-{"rows": [report rows' arguments], "notes": [sentences]}.
+port mapper and a /run without touching the machine's, and where nothing outlives it. It prints
+its results as JSON on stdout: {"rows": [report rows' arguments], "notes": [sentences]}.
 """
 
 import json
 import os
-import pathlib
 import subprocess
 import sys
+import tempfile
 
 import peers
 from lab import (LOAD_CORE, BenchError, Lab, compare, disturbances, free_port, median,
@@ -34,10 +34,14 @@ def missing():
 
 def rows():
     """Runs this file in its own namespaces and returns what it measured."""
-    done = subprocess.run(
-        [tool("unshare"), "--net", "--mount", "--propagation", "private", "--pid", "--fork",
-         "--kill-child", "--mount-proc", sys.executable, __file__], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        timeout=600, check=False)
+    # The folder is ours, so that it goes even when the one inside is ended without warning.
+    with tempfile.TemporaryDirectory(prefix="spillway-bench-") as folder:
+        os.chmod(folder, 0o755)
+        done = subprocess.run(
+            [tool("unshare"), "--net", "--mount", "--propagation", "private", "--pid", "--fork",
+             "--kill-child", "--mount-proc", sys.executable, __file__],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600, check=False,
+            env={**os.environ, "TMPDIR": folder})
     if done.returncode != 0:
         raise BenchError(f"against Ganesha: {done.stderr.strip()[-1500:]}")
     return json.loads(done.stdout)

@@ -134,8 +134,8 @@ class Lab:
         self.children = []
 
     def __enter__(self):
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, lambda *_: sys.exit(1))
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda number, _: sys.exit(128 + number))
         return self
 
     def __exit__(self, *_):
@@ -259,7 +259,7 @@ def better(samples, names, field, highest=False):
 
 
 def disturbances(title, samples):
-    """Sentences about runs in which the proxy's core was not full of the proxy, or requests failed."""
+    """Sentences about proxies that did not fill their core, and about requests that failed."""
     for name, runs in samples.items():
         fill = median(runs, "fill")
         core = median(runs, "core")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""one table of every bench's results: table.py FOLDER; the exit status says whether every goal is met"""
+"""every bench's results in one table; the exit status says whether every goal is met"""
 # SPDX-License-Identifier: Apache-2.0
 
 import json
