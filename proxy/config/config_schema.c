@@ -237,7 +237,7 @@ static const struct config_key server_timeout_keys[] = {
     {"connect", CONFIG_KIND_DURATION, .fallback = "5s", .min = MS, .max = DAY, .words = never_words,
      .help = "For the connection to be made.", AT(config_server_timeouts, connect_ns)},
     {"first-byte", CONFIG_KIND_DURATION, .fallback = "60s", .min = MS, .max = DAY,
-     .words = never_words, .help = "From the request sent until the reply begins.",
+     .words = never_words, .help = "HTTP: from the request sent until the reply begins.",
      AT(config_server_timeouts, first_byte_ns)},
     {"idle", CONFIG_KIND_DURATION, .fallback = "60s", .min = MS, .max = DAY, .words = never_words,
      .help = "Between two pieces of a reply.", AT(config_server_timeouts, idle_ns)},
@@ -250,7 +250,7 @@ static const struct config_shape server_timeout_shape = {.keys = server_timeout_
 
 static const struct config_key retry_keys[] = {
     {"attempts", CONFIG_KIND_COUNT, .fallback = "2", .min = 1, .max = 10,
-     .help = "Tries of one request in all, where trying again is safe.",
+     .help = "HTTP: tries of one request in all, where trying again is safe.",
      AT(config_retry, attempts)},
     {"dead-after", CONFIG_KIND_COUNT, .fallback = "3", .min = 1, .max = 1000,
      .help = "Failures in a row after which a server counts as dead.",
