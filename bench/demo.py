@@ -32,7 +32,7 @@ SLOTS = 8
 SERVICE_MS = 18
 CAPACITY = SLOTS * 1000 // SERVICE_MS
 STEADY_RATE = 240           # 54 % of the capacity, 81 % of steady's own two thirds
-BURST_RATE = 350            # while ON: 2.4 times onoff's own third
+BURST_RATE = 320            # while ON: 2.2 times onoff's own third
 SCHEDULERS = [("fifo", "FIFO"), ("sfqd", "SFQ(D)")]
 
 # What "isolated" means here.
