@@ -149,6 +149,17 @@ void nfs_binding_close(struct nfs_binding *b)
 
 /* ------------------------------------------------------------------ retransmissions */
 
+/* The client has come back for this call. */
+static void move(struct nfs_exchange *e, struct nfs_session *s)
+{
+    struct nfs_session *old = e->session;
+
+    nfs_call_leave_session(e);
+    nfs_call_enter_session(e, s);
+    if (old != NULL)
+        nfs_session_call_left(old);
+}
+
 /* In one binding. A reply that is already being dropped in pieces can't be had any more. */
 static enum nfs_duplicate find_in(struct nfs_session *s, struct nfs_binding *b, uint32_t xid,
                                   uint64_t checksum)
@@ -164,8 +175,8 @@ static enum nfs_duplicate find_in(struct nfs_session *s, struct nfs_binding *b, 
             continue;
         if (e->session == s)
             return NFS_DUPLICATE_ATTACHED;
-        if (e->session == NULL && !e->replying) {
-            nfs_call_enter_session(e, s);
+        if (!e->replying && (e->session == NULL || e->session->state == NFS_SESSION_HALF_CLOSED)) {
+            move(e, s);
             return NFS_DUPLICATE_ATTACHED;
         }
     }

@@ -237,6 +237,25 @@ static void answer_malformed(struct nfs_session *s, const struct rpc_call *call,
     nfs_session_send_copy(s, reply, size);
 }
 
+/* What a listener is for: NFS, MOUNT and NFSACL. True when the call was answered because it is for
+ * another program or version. */
+static bool answer_unserved(struct nfs_session *s, const struct rpc_call *call)
+{
+    uint8_t reply[RPC_ERROR_MAX_BYTES];
+    size_t size;
+
+    if (call->prog == MOUNT_PROG || call->prog == NFSACL_PROG)
+        return false;
+    if (call->prog != NFS_PROG)
+        size = rpc_write_accept_error(reply, sizeof(reply), call->xid, RPC_ACCEPT_PROG_UNAVAIL);
+    else if (call->vers < NFS3_VERS || call->vers > NFS4_VERS)
+        size = rpc_write_prog_mismatch(reply, sizeof(reply), call->xid, NFS3_VERS, NFS4_VERS);
+    else
+        return false;
+    nfs_session_send_copy(s, reply, size);
+    return true;
+}
+
 static struct nfs_exchange *begin_backchannel(struct nfs_session *s)
 {
     struct nfs_exchange *e = nfs_exchange_take(s->nfs, loop_now_ns(s->nfs->loop));
@@ -262,6 +281,8 @@ static struct nfs_exchange *begin(struct nfs_session *s, const uint8_t *payload,
         answer_malformed(s, &call, result);
         return NULL;
     }
+    if (answer_unserved(s, &call))
+        return NULL;
     uint64_t checksum = nfs_xid_checksum(payload, length);
     switch (nfs_binding_find_duplicate(s, call.xid, checksum)) {
     case NFS_DUPLICATE_ATTACHED:
@@ -428,14 +449,12 @@ static const char *protocol_text(const struct nfs_exchange *e, char *text, size_
 {
     if (e->prog == NFS_PROG && e->vers == NFS4_VERS)
         snprintf(text, size, "NFSv4.%u", e->minor);
-    else if (e->prog == NFS_PROG || e->prog == MOUNT_PROG || e->prog == NFSACL_PROG)
+    else
         snprintf(text, size, "%sv%u",
                  e->prog == NFS_PROG     ? "NFS"
                  : e->prog == MOUNT_PROG ? "MOUNT"
                                          : "NFSACL",
                  e->vers);
-    else
-        snprintf(text, size, "RPC %u v%u", e->prog, e->vers);
     return text;
 }
 

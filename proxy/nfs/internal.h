@@ -46,7 +46,7 @@
 #define NFS_SERVER_BACKLOG_BYTES (UINT32_C(512) << 10)
 #define NFS_CLIENT_BACKLOG_BYTES (UINT32_C(1) << 20)
 
-#define NFS_ORPHAN_NS     UINT64_C(30000000000)
+#define NFS_ORPHAN_NS     UINT64_C(10000000000)
 #define NFS_LINGER_NS     UINT64_C(2000000000) /* for the client to close after our FIN */
 #define NFS_HOLD_RETRY_NS UINT64_C(50000000)
 #define NFS_SAME_XID_MAX                                                                           \
@@ -189,8 +189,10 @@ bool nfs_call_retry_held(struct nfs_session *s);
 
 enum nfs_session_state {
     NFS_SESSION_OPEN,
-    NFS_SESSION_DRAINING,  /* takes no new calls, closes after those in flight */
-    NFS_SESSION_LINGERING, /* everything was said, a FIN sent: waits for the client's */
+    NFS_SESSION_HALF_CLOSED, /* the client said its last: gets the replies that the server works on
+                              */
+    NFS_SESSION_DRAINING,    /* takes no new calls, closes after those in flight */
+    NFS_SESSION_LINGERING,   /* everything was said, a FIN sent: waits for the client's */
     NFS_SESSION_CLOSED,
 };
 

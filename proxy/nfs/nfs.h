@@ -6,7 +6,7 @@
  *                          │                                v
  *                     nfs_binding ─────────────── nfs_server_conn ── server conn
  *
- * A session's calls (NFS, MOUNT, NFSACL, whatever comes) are scheduled one by one and go out on the
+ * A session's calls (NFSv3, NFSv4, MOUNT, NFSACL) are scheduled one by one and go out on the
  * one server connection that belongs to this client connection, so that the server sees its clients
  * apart. Records pass unchanged: xids, credentials and file handles are the client's and the
  * server's own. See internal.h.

@@ -2,13 +2,14 @@
 /*
  * A client connection: see internal.h for the objects.
  *
- *      OPEN ──drain──> DRAINING ──nothing in flight──> LINGERING ──client's FIN, or time──> CLOSED
- *        │                                                 ^ a server connection was lost      ^
- *        └─────────────────────────────────────────────────┴──────────── the client went away ─┘
+ *      OPEN ──drain──> DRAINING ──nothing in flight──> LINGERING ──FIN, or time──> CLOSED
+ *       ├───────── a server connection was lost ──────────> │
+ *       └──FIN──> HALF_CLOSED ──nothing in flight─────────> ┘
  *
  * OPEN and DRAINING sessions have a binding; later it is an orphan or gone. A DRAINING one still
- * takes the rest of a record that has begun. A LINGERING one reads and drops, so that what was sent
- * is not cut off by a reset.
+ * takes the rest of a record that has begun. A HALF_CLOSED one waits for replies that the server
+ * owes, in an orphaned binding; its calls pass to another session that sends them again. A
+ * LINGERING one reads and drops, so that what was sent is not cut off by a reset.
  */
 #include "proxy/nfs/internal.h"
 
@@ -181,6 +182,15 @@ static void drop_receiving(struct nfs_session *s)
     nfs_call_settle(e);
 }
 
+static void leave_binding(struct nfs_session *s)
+{
+    struct nfs_binding *b = s->binding;
+
+    s->binding = NULL;
+    if (b != NULL)
+        nfs_binding_leave(b);
+}
+
 /* Leaves everything but the socket. */
 static void leave(struct nfs_session *s)
 {
@@ -193,9 +203,7 @@ static void leave(struct nfs_session *s)
     nfs_incoming_fini(&s->incoming);
     timer_unlink(&s->receive_timer);
     timer_unlink(&s->retry_timer);
-    struct nfs_binding *b = s->binding;
-    s->binding = NULL;
-    nfs_binding_leave(b);
+    leave_binding(s);
 }
 
 void nfs_session_close(struct nfs_session *s)
@@ -221,14 +229,47 @@ void nfs_session_finish(struct nfs_session *s)
     conn_shutdown(&s->session.conn);
     s->pauses = 0;
     conn_resume(&s->session.conn);
-    set_timer(s, &s->receive_timer, NFS_LINGER_NS);
+    set_timer(s, &s->receive_timer,
+              s->session.conn.peer_closed ? NFS_LINGER_NS / 16 : NFS_LINGER_NS);
 }
 
 void nfs_session_call_left(struct nfs_session *s)
 {
-    if (s->state == NFS_SESSION_DRAINING && TAILQ_EMPTY(&s->calls) &&
-        nfs_incoming_is_idle(&s->incoming))
+    if (!TAILQ_EMPTY(&s->calls))
+        return;
+    if (s->state == NFS_SESSION_HALF_CLOSED ||
+        (s->state == NFS_SESSION_DRAINING && nfs_incoming_is_idle(&s->incoming)))
         nfs_session_finish(s);
+}
+
+/*
+ * The client sends no more. It may have closed altogether, as NFS clients do: what waits in the
+ * queue is given up. Or it still reads: it gets the replies to what the server has got, unless it
+ * comes back for them first.
+ */
+static void half_close(struct nfs_session *s)
+{
+    struct nfs_exchange *e;
+    struct nfs_exchange *next;
+
+    s->state = NFS_SESSION_HALF_CLOSED;
+    drop_receiving(s);
+    for (e = TAILQ_FIRST(&s->calls); e != NULL; e = next) {
+        next = TAILQ_NEXT(e, session_link);
+        if (!e->begun || e->receiving) {
+            nfs_call_abandon(e);
+            /* That may have ended others, or the session. */
+            next = s->state == NFS_SESSION_HALF_CLOSED ? TAILQ_FIRST(&s->calls) : NULL;
+        }
+    }
+    if (s->state != NFS_SESSION_HALF_CLOSED)
+        return;
+    if (TAILQ_EMPTY(&s->calls)) {
+        nfs_session_close(s);
+        return;
+    }
+    leave_binding(s);
+    set_timer(s, &s->receive_timer, NFS_ORPHAN_NS);
 }
 
 static void drain(struct session *session)
@@ -313,7 +354,12 @@ static void on_readable(struct conn *conn, uint8_t *bytes, size_t length)
 
 static void on_end_of_stream(struct conn *conn)
 {
-    nfs_session_close(of_conn(conn));
+    struct nfs_session *s = of_conn(conn);
+
+    if (s->state == NFS_SESSION_OPEN || s->state == NFS_SESSION_DRAINING)
+        half_close(s);
+    else
+        nfs_session_close(s);
 }
 
 static void on_failed(struct conn *conn, int error)
@@ -343,7 +389,12 @@ static void on_receive_timer(struct timer *timer, uint64_t now_ns)
     static struct log_limit limit;
     char text[NFS_ADDRESS_TEXT_BYTES];
 
-    if (s->state != NFS_SESSION_LINGERING) {
+    if (s->state == NFS_SESSION_LINGERING && conn_backlog(&s->session.conn) > 0) {
+        /* It still takes replies; stall_timer watches that it does. */
+        set_timer(s, timer, NFS_LINGER_NS);
+        return;
+    }
+    if (s->state == NFS_SESSION_OPEN || s->state == NFS_SESSION_DRAINING) {
         if (nfs_incoming_is_idle(&s->incoming))
             return;
         if (s->pauses != 0) {
