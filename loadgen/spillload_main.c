@@ -14,7 +14,7 @@
 #include <sys/resource.h>
 
 #include "loadgen/base/memory.h"
-#include "loadgen/base/signals.h"
+#include "loadgen/net/signals.h"
 #include "loadgen/client/flow.h"
 #include "loadgen/client/report.h"
 

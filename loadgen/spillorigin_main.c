@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "loadgen/base/signals.h"
+#include "loadgen/net/signals.h"
 #include "loadgen/origin/origin.h"
 
 static const char usage[] =

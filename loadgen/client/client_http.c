@@ -15,7 +15,7 @@
 
 #include "loadgen/base/memory.h"
 #include "loadgen/base/pattern.h"
-#include "loadgen/base/stream.h"
+#include "loadgen/net/stream.h"
 #include "loadgen/client/flow.h"
 #include "protocols/http/http1.h"
 

@@ -18,7 +18,7 @@
 
 #include "loadgen/base/memory.h"
 #include "loadgen/base/pattern.h"
-#include "loadgen/base/stream.h"
+#include "loadgen/net/stream.h"
 #include "loadgen/client/flow.h"
 #include "protocols/rpc/mount3.h"
 #include "protocols/rpc/nfs3_client.h"

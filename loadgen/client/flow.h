@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "loadgen/base/loop.h"
+#include "loadgen/net/loop.h"
 #include "loadgen/client/arrival.h"
 #include "loadgen/client/flow_spec.h"
 #include "loadgen/client/meter.h"

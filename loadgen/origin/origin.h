@@ -17,8 +17,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "loadgen/base/loop.h"
-#include "loadgen/base/stream.h"
+#include "loadgen/net/loop.h"
+#include "loadgen/net/stream.h"
 #include "loadgen/base/units.h"
 #include "loadgen/origin/origin_files.h"
 #include "loadgen/origin/service.h"

@@ -21,7 +21,7 @@
 
 #include "loadgen/base/distribution.h"
 #include "loadgen/base/rng.h"
-#include "loadgen/base/timer_heap.h"
+#include "loadgen/net/timer_heap.h"
 
 /* Embedded in whatever the job is for; zero it and set `done`. */
 struct service_job {

@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-#include "loadgen/base/loop.h"
-#include "loadgen/base/stream.h"
+#include "loadgen/net/loop.h"
+#include "loadgen/net/stream.h"
 
 #define NS_PER_S 1000000000ULL
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SIGINT and SIGTERM as events of a loop; SIGPIPE ignored. */
-#ifndef LOADGEN_BASE_SIGNALS_H
-#define LOADGEN_BASE_SIGNALS_H
+#ifndef LOADGEN_NET_SIGNALS_H
+#define LOADGEN_NET_SIGNALS_H
 
-#include "loadgen/base/loop.h"
+#include "loadgen/net/loop.h"
 
 struct signals {
     struct loop_io io;

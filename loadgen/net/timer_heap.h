@@ -7,8 +7,8 @@
  * used). Growing the array is the only allocation; running out of memory ends the program (see
  * memory.h).
  */
-#ifndef LOADGEN_BASE_TIMER_HEAP_H
-#define LOADGEN_BASE_TIMER_HEAP_H
+#ifndef LOADGEN_NET_TIMER_HEAP_H
+#define LOADGEN_NET_TIMER_HEAP_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -14,14 +14,14 @@
  * The wait is epoll_pwait2(2) with the timer slack turned down; where the kernel lacks it the loop
  * sleeps to the millisecond before and spins for the rest.
  */
-#ifndef LOADGEN_BASE_LOOP_H
-#define LOADGEN_BASE_LOOP_H
+#ifndef LOADGEN_NET_LOOP_H
+#define LOADGEN_NET_LOOP_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 
-#include "loadgen/base/timer_heap.h"
+#include "loadgen/net/timer_heap.h"
 
 #define LOOP_EVENTS 256
 

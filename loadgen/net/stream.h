@@ -15,15 +15,15 @@
  * Callbacks may call any function here, stream_close() included. `closed` is the last callback: it
  * comes at the end of the turn, then the stream may be freed.
  */
-#ifndef LOADGEN_BASE_STREAM_H
-#define LOADGEN_BASE_STREAM_H
+#ifndef LOADGEN_NET_STREAM_H
+#define LOADGEN_NET_STREAM_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "loadgen/base/loop.h"
+#include "loadgen/net/loop.h"
 
 /* 256 KiB: large enough for many small messages in one system call. */
 #define STREAM_RECEIVE_BYTES (256U * 1024)

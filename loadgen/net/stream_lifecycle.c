@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "loadgen/base/stream.h"
-#include "loadgen/base/stream_private.h"
+#include "loadgen/net/stream.h"
+#include "loadgen/net/stream_private.h"
 
 /* Connections taken per turn, so that a flood of them leaves time for those that are there. */
 #define ACCEPTS_PER_TURN 64

@@ -5,7 +5,7 @@
  * `turn_end` is the one deferred item of a stream: at the end of a turn it flushes, goes on reading
  * where reading was cut short, and, once closed, tells the owner.
  */
-#include "loadgen/base/stream.h"
+#include "loadgen/net/stream.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include <sys/uio.h>
 
 #include "loadgen/base/memory.h"
-#include "loadgen/base/stream_private.h"
+#include "loadgen/net/stream_private.h"
 
 /* Vectors in one sendmsg(); more segments than that take another call. */
 #define SEND_VECTORS 128

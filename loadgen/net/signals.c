@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Signals through a signalfd. */
-#include "loadgen/base/signals.h"
+#include "loadgen/net/signals.h"
 
 #include <errno.h>
 #include <signal.h>

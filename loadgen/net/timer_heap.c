@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Binary heap over 1-based slots: the parent of slot i is i / 2. */
-#include "loadgen/base/timer_heap.h"
+#include "loadgen/net/timer_heap.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Edge-triggered event loop; the order within a turn and the invariants are in the header. */
-#include "loadgen/base/loop.h"
+#include "loadgen/net/loop.h"
 
 #include <errno.h>
 #include <stddef.h>
