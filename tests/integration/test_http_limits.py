@@ -91,15 +91,17 @@ def test_body_of_the_limit_passes(road, client):
     assert server.requests[0].body_bytes == 10240
 
 
-def test_connections_beyond_the_limit_are_closed_and_counted(road, client):
-    port, _, proxy = road(listener={"limits": {"connections": 5}})
+def test_connections_beyond_the_limit_wait_for_a_place(road, client):
+    port, server, proxy = road(listener={"limits": {"connections": 5}})
     kept = [client(port) for _ in range(5)]
     assert all(one.ask().status == 200 for one in kept)
-    assert client(port).closed()
-    kept.pop().close()
-    proxy.wait_metric("spillway_listener_connections_open", 4, listener="front")
-    assert client(port).ask().status == 200
-    assert proxy.metric("spillway_listener_rejected_total", listener="front") == 1
+    sixth = client(port)            # the kernel's backlog takes it
+    sixth.send(request(target="/sixth"))
+    assert all(one.ask().status == 200 for one in kept)
+    assert proxy.metric("spillway_listener_connections_open", listener="front") == 5
+    assert b"/sixth" not in [r.target for r in server.requests]
+    kept[0].close()
+    assert sixth.reply().status == 200
 
 
 # ------------------------------------------------ time

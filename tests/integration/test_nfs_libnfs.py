@@ -82,26 +82,6 @@ def test_version_4_lists_and_reads(road, ganesha, net):
     assert "text" in listing
 
 
-def test_jukebox_makes_libnfs_say_so_and_later_succeed(road, ganesha, net, closing):
-    port, proxy = road(pool={"queue": {"limit": 1}}, server={"depth": 1})
-    with open(os.path.join(ganesha.folder, "text"), "w") as file:
-        file.write("patience\n")
-    filler = closing(rpc.Client(net.connect(port)))
-    root = filler.mount(ganesha.folder)
-    ganesha.server.send_signal(19)      # SIGSTOP: the pool's slot and queue fill
-    try:
-        for xid in (901, 902):
-            filler.send(rpc.call(xid, rpc.NFS, 3, rpc.GETATTR, rpc.opaque(root)))
-        proxy.wait_metric("spillway_pool_queue_length", 1, pool="farm")
-        refused = nfs.libnfs(net, "nfs-cat", nfs.url(ganesha, "text", port), check=False)
-        assert refused.returncode != 0, "the queue is full"
-        assert proxy.metric("spillway_pool_refused_total", pool="farm") >= 1
-    finally:
-        ganesha.server.send_signal(18)
-    assert {filler.reply().xid, filler.reply().xid} == {901, 902}
-    assert nfs.libnfs(net, "nfs-cat", nfs.url(ganesha, "text", port)).stdout == "patience\n"
-
-
 # ------------------------------------------------ raw calls against the real server
 
 @pytest.fixture

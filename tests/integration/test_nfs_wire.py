@@ -269,21 +269,21 @@ def test_other_rpc_version_is_denied_with_the_range(road, rpc_client):
     assert server.calls == []
 
 
-def test_unknown_program_is_prog_unavail(road, rpc_client):
-    port, server, _ = road()
-    assert rpc_client(port).ask(0x20001234, 1, 0).status == rpc.PROG_UNAVAIL
-    assert server.calls == []
-
-
-def test_nfs_version_2_is_prog_mismatch(road, rpc_client):
-    port, server, _ = road()
-    reply = rpc_client(port).ask(rpc.NFS, 2, 0)
-    assert reply.status == rpc.PROG_MISMATCH
-    assert reply.mismatch == (3, 4)
+def test_unknown_program_and_version_are_said(road, rpc_client):
+    """Answered by the proxy, or by a server that was asked and says what servers say."""
+    def handler(request, connection):
+        if request.program != rpc.NFS:
+            return rpc.refusal(request.xid, rpc.PROG_UNAVAIL)
+        return rpc.refusal(request.xid, rpc.PROG_MISMATCH, 3, 4)
+    port, _, _ = road(handler)
+    one = rpc_client(port)
+    assert one.ask(0x20001234, 1, 0).status == rpc.PROG_UNAVAIL
+    reply = one.ask(rpc.NFS, 2, 0)
+    assert (reply.status, reply.mismatch) == (rpc.PROG_MISMATCH, (3, 4))
 
 
 def test_unknown_procedure_is_forwarded_or_proc_unavail(road, rpc_client):
-    port, _, _ = road(lambda request, connection: u32(request.xid, rpc.REPLY, 0, 0, 0, rpc.PROC_UNAVAIL))
+    port, _, _ = road(lambda request, connection: rpc.refusal(request.xid, rpc.PROC_UNAVAIL))
     assert rpc_client(port).nfs3(99).status == rpc.PROC_UNAVAIL
 
 
@@ -300,7 +300,7 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_truncation_is_answered_or_closed(road, rpc_client, form):
-    port, _, proxy = road(lambda request, connection: u32(request.xid, rpc.REPLY, 0, 0, 0, rpc.GARBAGE_ARGS))
+    port, _, proxy = road(lambda request, connection: rpc.refusal(request.xid, rpc.GARBAGE_ARGS))
     whole = FORMS[form]
     for size in range(0, len(whole), 1 if len(whole) < 160 else 4):
         one = rpc_client(port)
@@ -315,7 +315,7 @@ def test_every_truncation_is_answered_or_closed(road, rpc_client, form):
 
 
 def test_lengths_that_lie_are_answered_or_closed(road, rpc_client):
-    port, server, _ = road(lambda request, connection: u32(request.xid, rpc.REPLY, 0, 0, 0, rpc.GARBAGE_ARGS))
+    port, server, _ = road(lambda request, connection: rpc.refusal(request.xid, rpc.GARBAGE_ARGS))
     head = u32(1, rpc.CALL, 2, rpc.NFS, 3, rpc.GETATTR)
     for bad in (u32(rpc.AUTH_SYS, 0xFFFFFFFF), u32(rpc.AUTH_SYS, 401) + bytes(404), u32(rpc.AUTH_SYS, 4) + u32(0),
                 rpc.auth_sys() + u32(0, 0xFFFFFFFC), rpc.auth_sys() + rpc.NO_AUTH + u32(0xFFFFFFFF),

@@ -83,6 +83,11 @@ def call(xid, program, version, procedure, arguments=b"", credential=None, verif
     return u32(xid, CALL, rpc_version, program, version, procedure) + (credential or auth_sys()) + verifier + arguments
 
 
+def refusal(xid, status, *more):
+    """An accepted reply that says why it was not done, as PROG_UNAVAIL."""
+    return u32(xid, REPLY, 0, 0, 0, status, *more)
+
+
 def success(xid, results=b""):
     return u32(xid, REPLY, 0, 0, 0, SUCCESS) + results
 
@@ -186,6 +191,11 @@ class Records:
             return False
         assert not data, f"a byte before the end: {data!r}"
         return True
+
+    def reset(self):
+        """RST."""
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close()
 
     def close(self):
         self.sock.close()
@@ -339,8 +349,7 @@ class Server:
         self.open = 0
         self.errors = []
         self.changed = threading.Condition()
-        self.go = threading.Event()
-        self.go.set()
+        self.paused, self.held = False, []
         self.listener = socket.socket()
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.listener.bind(("127.0.0.1", port))
@@ -374,14 +383,11 @@ class Server:
                 with self.changed:
                     self.calls.append(request)
                     self.changed.notify_all()
-                self.go.wait()
-                if request.type != CALL:
-                    continue
-                answer = self.handler(request, connection)
-                if answer is Server.CLOSE:
+                    if self.paused:
+                        self.held.append((request, connection))
+                        continue
+                if not self._answer(request, connection):
                     break
-                if answer is not None:
-                    connection.send(answer, self.reply_fragment)
         except (Ended, OSError, ValueError):
             pass
         except Exception as error:      # noqa: BLE001 - shown by the test that looks at errors
@@ -394,6 +400,17 @@ class Server:
             self._shut(connection)
             connection.close()
 
+    def _answer(self, request, connection):
+        """False when the connection is to be closed."""
+        if request.type != CALL:
+            return True
+        answer = self.handler(request, connection)
+        if answer is Server.CLOSE:
+            return False
+        if answer is not None:
+            connection.send(answer, self.reply_fragment)
+        return True
+
     @staticmethod
     def _shut(connection):
         try:
@@ -402,17 +419,28 @@ class Server:
             pass
 
     def pause(self):
-        self.go.clear()
+        """From now on calls are read and recorded, not answered."""
+        with self.changed:
+            self.paused = True
 
     def resume(self):
-        self.go.set()
+        """Answers what was held back, in order, and goes on."""
+        with self.changed:
+            self.paused = False
+            held, self.held = self.held, []
+        for request, connection in held:
+            try:
+                self._answer(request, connection)
+            except (OSError, ValueError):
+                pass            # its connection is gone
 
     def until(self, condition, what):
         with self.changed:
-            assert self.changed.wait_for(condition, process.PATIENCE_S), f"never came: {what}"
+            assert self.changed.wait_for(condition, process.PATIENCE_S), (
+                f"never came: {what}; calls {len(self.calls)}, open {self.open}, errors {self.errors}")
 
     def wait_calls(self, count):
-        self.until(lambda: len(self.calls) >= count, f"{count} calls at the server (have {len(self.calls)})")
+        self.until(lambda: len(self.calls) >= count, f"{count} calls at the server")
 
     def drop_connections(self):
         with self.changed:
@@ -422,5 +450,4 @@ class Server:
 
     def close(self):
         self.listener.close()
-        self.go.set()
         self.drop_connections()
