@@ -12,7 +12,7 @@ static void serve_misjudged(uint64_t depth, uint64_t estimate, uint64_t truth, i
                             int *served)
 {
     struct fixture *fx = fixture_create(SCHED_ALGORITHM_SFQD, depth, equal);
-    struct sched_item *ring[64];
+    struct sched_item *ring[64] = {NULL};
     uint64_t head = 0;
     uint64_t tail = 0;
 
@@ -23,6 +23,7 @@ static void serve_misjudged(uint64_t depth, uint64_t estimate, uint64_t truth, i
         while ((item = sched_dispatch(fx->s, 0)) != NULL)
             ring[tail++ % 64] = item;
         item = ring[head++ % 64];
+        assert_non_null(item);
         int flow = fixture_flow(fx, item);
         served[flow]++;
         sched_complete(fx->s, item, flow == 0 ? truth : 10, 0);

@@ -50,16 +50,26 @@ static void test_extremes_of_cost_and_weight(void **state)
     assert_int_equal(served[0], 1);
     fixture_destroy(fx);
 
-    /* A charge of 1 / 10^6 is about one unit in the last place; the rests must add up. */
-    fx = fixture_create(SCHED_ALGORITHM_SFQD, 1,
-                        (const uint32_t[]){SCHED_WEIGHT_MAX, SCHED_WEIGHT_MAX / 10, 0});
+    /* Both charges are 1.0 and 1.5 units in the last place; the rests must add up. */
+    fx = fixture_create(SCHED_ALGORITHM_SFQD, 1, (const uint32_t[]){1000000, 700000, 0});
     served[0] = 0;
     served[1] = 0;
-    fixture_add(fx, 0, 40000, 1);
-    fixture_add(fx, 1, 4000, 1);
-    fixture_serve(fx, 33000, served);
-    assert_in_range(served[0], 29998, 30002);
-    assert_int_equal(served[0] + served[1], 33000);
+    fixture_add(fx, 0, 30000, 1);
+    fixture_add(fx, 1, 30000, 1);
+    fixture_serve(fx, 34000, served);
+    assert_in_range(served[0], 19998, 20002);
+    assert_int_equal(served[0] + served[1], 34000);
+    fixture_destroy(fx);
+}
+
+static void test_cost_of_nothing_counts_as_one(void **state)
+{
+    (void)state;
+    struct fixture *fx = fixture_create(SCHED_ALGORITHM_SFQD, 1, (const uint32_t[]){1, 0});
+    fixture_add(fx, 0, 1, 0);
+    assert_int_equal(fx->items[0].cost, 1);
+    assert_int_equal(fixture_send(fx), 0);
+    assert_int_equal(fx->items[0].finish, FIXTURE_UNIT);
     fixture_destroy(fx);
 }
 
@@ -193,6 +203,7 @@ int main(void)
         cmocka_unit_test(test_equal_costs_give_counts_equal_to_weights),
         cmocka_unit_test(test_costs_divide_the_counts),
         cmocka_unit_test(test_extremes_of_cost_and_weight),
+        cmocka_unit_test(test_cost_of_nothing_counts_as_one),
         cmocka_unit_test(test_equal_tags_go_by_arrival),
         cmocka_unit_test(test_tags_follow_the_equations),
         cmocka_unit_test(test_absent_flow_earns_nothing),
