@@ -283,7 +283,6 @@ struct config_limits {
     uint32_t header_bytes;       /* HTTP, the whole header section; beyond: 431 */
     uint32_t header_fields;      /* HTTP; beyond: 431 */
     uint64_t body_bytes;         /* HTTP; beyond: 413; CONFIG_NO_LIMIT_BYTES = none */
-    uint32_t pipelined;          /* HTTP; requests read ahead on one connection, >= 1 */
     uint64_t record_bytes;       /* NFS; beyond: the connection closes */
     uint32_t fragments;          /* NFS, of one record; beyond: the connection closes */
     uint32_t connections;        /* open at a time on this listener; CONFIG_NO_LIMIT_COUNT = none */

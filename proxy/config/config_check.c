@@ -232,8 +232,8 @@ static void warn_unread(const struct config_place *map, const char *const *keys,
 static void check_unread(const struct config_listener *listener, const struct config_place *place,
                          struct config_errors *errors)
 {
-    static const char *const http_limits[] = {"request-line", "header",    "header-fields",
-                                              "body",         "pipelined", NULL};
+    static const char *const http_limits[] = {"request-line", "header", "header-fields", "body",
+                                              NULL};
     static const char *const nfs_limits[] = {"record", "fragments", NULL};
     static const char *const http_timeouts[] = {"header", "keep-alive", NULL};
     static const char *const http_keys[] = {"trusted-proxies", "abort-on-close", NULL};

@@ -369,8 +369,6 @@ static const struct config_key limit_keys[] = {
      .help = "HTTP: more header fields are answered 431.", AT(config_limits, header_fields)},
     {"body", CONFIG_KIND_SIZE, .fallback = "none", .words = no_size_words, .max = 1ull << 50,
      .help = "HTTP: larger request bodies are answered 413.", AT(config_limits, body_bytes)},
-    {"pipelined", CONFIG_KIND_COUNT, .fallback = "32", .min = 1, .max = 1024,
-     .help = "HTTP: requests read ahead on one connection.", AT(config_limits, pipelined)},
     {"record", CONFIG_KIND_SIZE, .fallback = "68MiB", .min = 4 * KIB, .max = GIB,
      .help = "NFS: a longer RPC record closes its connection.", AT(config_limits, record_bytes)},
     {"fragments", CONFIG_KIND_COUNT, .fallback = "65536", .min = 1, .max = 16 * MILLION,

@@ -215,8 +215,6 @@ static void configure_classes(struct pool *pool, const struct config_pool *confi
         class->keyed = flow->by != CONFIG_FLOW_BY_NOTHING;
         class->key_limit = flow->key_limit;
         pool_set_class_weight(class, flow->weight);
-        if (flow == config->default_flow)
-            pool->default_class = class;
     }
 }
 
@@ -263,10 +261,10 @@ struct flow *pool_flow_for(struct exchange *exchange)
     HASH_FIND(hash, lane->flows, &id, id_length, flow);
     if (flow != NULL)
         return flow;
-    if (class->instances >= class->key_limit) {
-        exchange->class = class->pool->default_class;
-        return unkeyed_flow(exchange->class, lane);
-    }
+    /* Keys beyond the limit share one instance: bounded memory, and the flow's weight at least
+     * once. */
+    if (class->instances >= class->key_limit)
+        return unkeyed_flow(class, lane);
     flow = make_flow(class, lane, false);
     memcpy(&flow->id, &id, id_length);
     HASH_ADD(hash, lane->flows, id, id_length, flow);

@@ -112,6 +112,15 @@ unsigned runtime_sessions(struct runtime *runtime)
     return atomic_load(&runtime->sessions);
 }
 
+/* Twice, since a gate's pump may hand something over to a loop that was wound up before. */
+static void wind_up(struct runtime *runtime)
+{
+    for (unsigned round = 0; round < 2; round++) {
+        for (unsigned i = 0; i < runtime->worker_count; i++)
+            loop_wind_up(&runtime->workers[i].loop);
+    }
+}
+
 void runtime_destroy(struct runtime *runtime)
 {
     struct pool *pool;
@@ -122,6 +131,9 @@ void runtime_destroy(struct runtime *runtime)
         if (runtime->workers[i].access != NULL)
             worker_join(&runtime->workers[i]);
     }
+    for (unsigned i = 0; i < runtime->worker_count; i++)
+        worker_abort_sessions(&runtime->workers[i]);
+    wind_up(runtime);
     for (unsigned i = 0; i < runtime->worker_count; i++)
         worker_fini(&runtime->workers[i]);
     plan_free(runtime->plan);

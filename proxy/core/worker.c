@@ -275,10 +275,16 @@ void worker_join(struct worker *worker)
     pthread_join(worker->thread, NULL);
 }
 
-void worker_fini(struct worker *worker)
+void worker_abort_sessions(struct worker *worker)
 {
     struct session *session;
 
+    while ((session = TAILQ_FIRST(&worker->sessions)) != NULL)
+        session->ops->abort(session);
+}
+
+void worker_fini(struct worker *worker)
+{
     for (unsigned i = 0; i < worker->acceptor_count; i++) {
         if (worker->acceptors[i].fd >= 0) {
             if (event_initialized(&worker->acceptors[i].event))
@@ -286,9 +292,6 @@ void worker_fini(struct worker *worker)
             close(worker->acceptors[i].fd);
         }
     }
-    while ((session = TAILQ_FIRST(&worker->sessions)) != NULL)
-        session->ops->abort(session);
-    loop_bury(&worker->loop);
     http_worker_destroy(worker->http);
     nfs_worker_destroy(worker->nfs);
     access_buffer_destroy(worker->access);

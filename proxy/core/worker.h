@@ -104,6 +104,9 @@ static inline struct listener_meters *session_meters(const struct session *sessi
 int worker_init(struct worker *worker, struct runtime *runtime, unsigned index);
 void worker_fini(struct worker *worker);
 
+/* Closes every session; for when no worker's loop runs any more. loop_wind_up() has to follow. */
+void worker_abort_sessions(struct worker *worker);
+
 /* Gives the worker a listening socket; it owns the descriptor from here on. Before worker_start().
  */
 void worker_add_listener(struct worker *worker, unsigned listener, int fd);

@@ -47,9 +47,11 @@ static void write_head(struct http_session *session, struct http_exchange *excha
                        const struct http1_head *head, const struct plan_pool *pool)
 {
     struct buffer_cache *cache = &loop_of(session)->buffers;
+    const char *default_host = pool->config->servers[0].address.text;
     struct http1_forward_request how = {
         .client_address = {session->address_length > 0 ? session->address : NULL,
                            session->address_length},
+        .default_host = {default_host, strlen(default_host)},
         .scheme = HTTP1_SLICE("http"),
         .via = {pool->config->http.via, strlen(pool->config->http.via)},
         .trust_client = session->trusted,

@@ -13,6 +13,15 @@ static const struct conn_ops client_ops;
 
 /* ------------------------------------------------------------------ time limits */
 
+/* Output stands, or would if we did not hold back the server. */
+static bool waits_for_client(const struct http_session *session)
+{
+    const struct http_exchange *exchange = session->exchange;
+
+    return session->base.conn.blocked ||
+           (exchange != NULL && exchange->upstream != NULL && exchange->upstream->conn.paused);
+}
+
 void http_session_arm(struct http_session *session)
 {
     struct loop *loop = loop_of(session);
@@ -21,7 +30,7 @@ void http_session_arm(struct http_session *session)
         &session_listener(&session->base)->config->timeouts;
     uint64_t deadline_ns = 0;
 
-    if (session->base.conn.blocked) {
+    if (waits_for_client(session) && session->phase != HTTP_PHASE_LINGER) {
         deadline_ns = now_ns + limits->client_idle_ns;
         session->sent_mark = session->base.conn.sent_bytes;
     } else {
@@ -54,7 +63,7 @@ static void on_timeout(struct timer *timer, uint64_t now_ns)
     struct http_session *session = container_of(timer, struct http_session, timer);
 
     (void)now_ns;
-    if (session->base.conn.blocked && session->phase != HTTP_PHASE_LINGER) {
+    if (waits_for_client(session) && session->phase != HTTP_PHASE_LINGER) {
         if (session->base.conn.sent_bytes != session->sent_mark) {
             http_session_arm(session);
             return;

@@ -357,7 +357,7 @@ void http_worker_destroy(struct http_worker *http)
         return;
     while ((upstream = TAILQ_FIRST(&http->upstreams)) != NULL)
         http_upstream_close(upstream);
-    loop_bury(&http->worker->loop);
+    loop_wind_up(&http->worker->loop);
     free(http->idle);
     free(http);
 }

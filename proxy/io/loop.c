@@ -244,13 +244,20 @@ static void resume_reading(struct loop *loop)
     }
 }
 
-void loop_bury(struct loop *loop)
+static void bury(struct loop *loop)
 {
     while (loop->graveyard != NULL) {
         struct deferred *deferred = loop->graveyard;
         loop->graveyard = deferred->next;
         deferred->release(deferred);
     }
+}
+
+void loop_wind_up(struct loop *loop)
+{
+    run_inbox(loop);
+    settle(loop);
+    bury(loop);
 }
 
 static void arm_tick(struct loop *loop)
@@ -287,6 +294,6 @@ void loop_run(struct loop *loop)
         resume_reading(loop);
         timer_wheel_run(&loop->wheel, loop_now_ns(loop));
         settle(loop);
-        loop_bury(loop);
+        bury(loop);
     }
 }

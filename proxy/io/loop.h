@@ -106,8 +106,8 @@ void loop_fini(struct loop *loop);
 /* Runs turns until loop_stop(). */
 void loop_run(struct loop *loop);
 
-/* Frees what was deferred; for when the loop does not run any more. */
-void loop_bury(struct loop *loop);
+/* Does what is left to do, without waiting for events; for when the loop does not run any more. */
+void loop_wind_up(struct loop *loop);
 
 /* Callable from any thread and from signal handlers. */
 void loop_stop(struct loop *loop);

@@ -72,7 +72,6 @@ static void listener_defaults(void **state)
     assert_int_equal(listener->limits.header_bytes, 32768);
     assert_int_equal(listener->limits.header_fields, 100);
     assert_true(listener->limits.body_bytes == CONFIG_NO_LIMIT_BYTES);
-    assert_int_equal(listener->limits.pipelined, 32);
     assert_int_equal(listener->limits.record_bytes, 68 << 20);
     assert_int_equal(listener->limits.fragments, 65536);
     assert_int_equal(listener->limits.connections, CONFIG_NO_LIMIT_COUNT);
