@@ -527,6 +527,13 @@ enum gate_moved gate_move(struct exchange *exchange)
 
 /* ------------------------------------------------------------------ health and the outside */
 
+void gate_count_retry(struct server *server)
+{
+    pthread_mutex_lock(&server->pool->lock);
+    server->meters.retries++;
+    pthread_mutex_unlock(&server->pool->lock);
+}
+
 void gate_server_connected(struct server *server)
 {
     pthread_mutex_lock(&server->pool->lock);

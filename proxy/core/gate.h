@@ -45,6 +45,9 @@ enum gate_moved {
  */
 enum gate_moved gate_move(struct exchange *exchange);
 
+/* The request is sent to the same server again, on a fresh connection. */
+void gate_count_retry(struct server *server);
+
 /* A connection attempt's result, for the server's health. */
 void gate_server_connected(struct server *server);
 void gate_server_failed(struct server *server, uint64_t now_ns);

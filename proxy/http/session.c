@@ -343,6 +343,11 @@ static void on_failed(struct conn *conn, int error)
     http_session_close(session, false);
 }
 
+static void on_blocked(struct conn *conn)
+{
+    http_session_arm((struct http_session *)conn);
+}
+
 static void on_drained(struct conn *conn)
 {
     struct http_session *session = (struct http_session *)conn;
@@ -362,6 +367,7 @@ static const struct conn_ops client_ops = {
     .readable = on_readable,
     .end_of_stream = on_end_of_stream,
     .failed = on_failed,
+    .blocked = on_blocked,
     .drained = on_drained,
 };
 

@@ -254,6 +254,7 @@ void http_upstream_broken(struct http_upstream *upstream, unsigned status, const
         move_on(exchange, why);
     } else if (may_repeat(upstream)) {
         http_upstream_detach(upstream, false);
+        gate_count_retry(server);
         attach_fresh(exchange);
     } else {
         http_exchange_fail(exchange, status,

@@ -353,7 +353,10 @@ static void send_references(struct conn *conn)
     keep_rest(conn, done - early);
     free_references(conn);
     if (buffer_length(&conn->pending) > 0) {
+        bool stood = conn->blocked;
         block(conn);
+        if (!stood && conn->ops->blocked != NULL)
+            conn->ops->blocked(conn);
         return;
     }
     if (conn->connecting && sent > 0)

@@ -19,6 +19,7 @@
  *   readable       bytes came, not yours beyond this call
  *   end_of_stream  the peer will send no more; output still flows
  *   failed         the socket is broken (errno value); close it. Called once.
+ *   blocked        the kernel took not everything: a backlog stands (optional, as those below)
  *   drained        a backlog that had stood, or was above CONN_BACKLOG_BYTES, is sent; or a
  *                  conn_shutdown() was carried out
  *   connected      conn_connect() succeeded
@@ -39,6 +40,7 @@ struct conn_ops {
     void (*readable)(struct conn *conn, uint8_t *bytes, size_t length);
     void (*end_of_stream)(struct conn *conn);
     void (*failed)(struct conn *conn, int error);
+    void (*blocked)(struct conn *conn);
     void (*drained)(struct conn *conn);
     void (*connected)(struct conn *conn);
 };
