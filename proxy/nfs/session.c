@@ -284,7 +284,12 @@ static void drain(struct session *session)
     nfs_session_call_left(s);
 }
 
-const struct session_ops nfs_session_ops = {.drain = drain};
+static void abort_session(struct session *session)
+{
+    nfs_session_close(container_of(session, struct nfs_session, session));
+}
+
+const struct session_ops nfs_session_ops = {.drain = drain, .abort = abort_session};
 
 /* ------------------------------------------------------------------ events */
 
