@@ -10,8 +10,33 @@
 
 /* ------------------------------------------------------------------ views */
 
+static void add_histogram(struct histogram *sum, const struct histogram *one)
+{
+    sum->count += one->count;
+    sum->sum_ns += one->sum_ns;
+    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
+        sum->buckets[i] += one->buckets[i];
+}
+
+/* A pool has no meters of its own: it is what its flows, present and past, are together. */
+static void add_meters(struct flow_meters *sum, const struct flow_meters *one)
+{
+    sum->requests += one->requests;
+    sum->cost += one->cost;
+    sum->bytes_in += one->bytes_in;
+    sum->bytes_out += one->bytes_out;
+    sum->errors += one->errors;
+    sum->refused += one->refused;
+    sum->no_server += one->no_server;
+    sum->queue_timeouts += one->queue_timeouts;
+    sum->cancelled += one->cancelled;
+    add_histogram(&sum->wait, &one->wait);
+    add_histogram(&sum->service, &one->service);
+}
+
 static void view_pool(struct pool *pool, struct pool_view *view)
 {
+    struct flow_class *class;
     struct lane *lane;
 
     *view = (struct pool_view){.name = pool->name, .protocol = pool->nfs ? "nfs" : "http"};
@@ -25,7 +50,10 @@ static void view_pool(struct pool *pool, struct pool_view *view)
     }
     if (pool->depth != 0 && view->depth > pool->depth)
         view->depth = pool->depth;
-    view->meters = pool->meters;
+    TAILQ_FOREACH(class, &pool->classes, link)
+    {
+        add_meters(&view->meters, &class->meters);
+    }
     pthread_mutex_unlock(&pool->lock);
 }
 

@@ -224,7 +224,6 @@ static void end_exchange(struct pool *pool, struct exchange *exchange)
     exchange->class->outstanding--;
     sched_complete(exchange->lane->sched, &exchange->item, exchange->true_cost,
                    exchange->finished_ns);
-    count_flow(&pool->meters, exchange);
     count_flow(&exchange->class->meters, exchange);
     count_server(&exchange->server->meters, exchange);
 }
@@ -249,7 +248,6 @@ static void note_refusal(struct exchange *exchange, enum refusal refusal)
 {
     exchange->state = EXCHANGE_READING;
     exchange->refusal = (uint8_t)refusal;
-    count_refusal(&exchange->lane->pool->meters, refusal);
     count_refusal(&exchange->class->meters, refusal);
 }
 
@@ -477,7 +475,6 @@ bool gate_cancel(struct exchange *exchange)
     }
     if (left) {
         exchange->state = EXCHANGE_READING;
-        pool->meters.cancelled++;
         exchange->class->meters.cancelled++;
     } else {
         exchange->abandoned = true;

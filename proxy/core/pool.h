@@ -123,7 +123,6 @@ struct pool {
     TAILQ_HEAD(lane_list, lane) lanes;
     unsigned lane_count;
     TAILQ_HEAD(flow_class_list, flow_class) classes;
-    struct flow_meters meters;
     struct gate_side *sides; /* by loop index */
     unsigned side_count;
     struct loop_message kick; /* to the first loop: pump without having anything to say */
