@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of meters: see meter_table.h. */
+#include "proxy/control/api/meter_table.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* What pools and flows count alike, in the same structure. */
+#define REQUEST_METERS(view)                                                                       \
+    {"queue_length", "Requests waiting for their turn.", METER_GAUGE,                              \
+     offsetof(struct view, queued)},                                                               \
+        {"outstanding", "Requests at the servers.", METER_GAUGE,                                   \
+         offsetof(struct view, outstanding)},                                                      \
+        {"requests", "Requests answered by a server.", METER_COUNTER,                              \
+         offsetof(struct view, meters.requests)},                                                  \
+        {"cost", "Cost units charged, after correction.", METER_COUNTER,                           \
+         offsetof(struct view, meters.cost)},                                                      \
+        {"bytes_in", "Bytes of requests.", METER_COUNTER, offsetof(struct view, meters.bytes_in)}, \
+        {"bytes_out", "Bytes of replies.", METER_COUNTER,                                          \
+         offsetof(struct view, meters.bytes_out)},                                                 \
+        {"errors", "Requests that got no whole reply from a server.", METER_COUNTER,               \
+         offsetof(struct view, meters.errors)},                                                    \
+        {"refused", "Requests refused because the queue was full.", METER_COUNTER,                 \
+         offsetof(struct view, meters.refused)},                                                   \
+        {"no_server", "Requests refused because no server was in service.", METER_COUNTER,         \
+         offsetof(struct view, meters.no_server)},                                                 \
+        {"queue_timeouts", "Requests refused after waiting for too long.", METER_COUNTER,          \
+         offsetof(struct view, meters.queue_timeouts)},                                            \
+        {"cancelled", "Requests whose client went away while they waited.", METER_COUNTER,         \
+         offsetof(struct view, meters.cancelled)},                                                 \
+        {"wait", "Time from being queued to being sent.", METER_TIMES,                             \
+         offsetof(struct view, meters.wait)},                                                      \
+    {                                                                                              \
+        "service", "Time from being sent to the end of the reply.", METER_TIMES,                   \
+            offsetof(struct view, meters.service)                                                  \
+    }
+
+/* ------------------------------------------------------------------ listeners */
+
+static const struct meter_text listener_texts[] = {
+    {"name", "listener", offsetof(struct listener_view, name)},
+    {"protocol", NULL, offsetof(struct listener_view, protocol)},
+};
+
+static const struct meter listener_meters[] = {
+    {"connections", "Connections accepted.", METER_COUNTER,
+     offsetof(struct listener_view, connections)},
+    {"connections_open", "Connections open now.", METER_GAUGE,
+     offsetof(struct listener_view, open)},
+    {"rejected", "Connections closed at once: too many, or no descriptors left.", METER_COUNTER,
+     offsetof(struct listener_view, rejected)},
+    {"malformed", "Requests that broke the rules of their protocol.", METER_COUNTER,
+     offsetof(struct listener_view, malformed)},
+    {"not_found", "Requests that no route leads to a pool.", METER_COUNTER,
+     offsetof(struct listener_view, not_found)},
+};
+
+/* ------------------------------------------------------------------ pools and flows */
+
+static const struct meter_text pool_texts[] = {
+    {"name", "pool", offsetof(struct pool_view, name)},
+    {"protocol", NULL, offsetof(struct pool_view, protocol)},
+    {"algorithm", NULL, offsetof(struct pool_view, algorithm)},
+};
+
+static const struct meter pool_meters[] = {
+    {"depth", "Requests (or cost units) allowed at the servers together.", METER_GAUGE,
+     offsetof(struct pool_view, depth)},
+    REQUEST_METERS(pool_view),
+};
+
+static const struct meter_text flow_texts[] = {
+    {"pool", "pool", offsetof(struct flow_view, pool)},
+    {"name", "flow", offsetof(struct flow_view, name)},
+};
+
+static const struct meter flow_meters[] = {
+    {"weight", "Weight of each of the flow's instances.", METER_GAUGE_U32,
+     offsetof(struct flow_view, weight)},
+    {"instances", "Instances by key; 1 for a flow without a key.", METER_GAUGE_U32,
+     offsetof(struct flow_view, instances)},
+    {"share", "Share by weight among the flows that have requests now, 0 to 1.", METER_GAUGE_REAL,
+     offsetof(struct flow_view, share)},
+    REQUEST_METERS(flow_view),
+};
+
+/* ------------------------------------------------------------------ servers */
+
+static const struct meter_text server_texts[] = {
+    {"pool", "pool", offsetof(struct server_row, view.pool)},
+    {"name", "server", offsetof(struct server_row, view.name)},
+    {"address", NULL, offsetof(struct server_row, view.address)},
+    {"state", NULL, offsetof(struct server_row, view.state)},
+};
+
+static const struct meter server_meters[] = {
+    {"up", "1 while the server may get requests.", METER_GAUGE, offsetof(struct server_row, up)},
+    {"draining", "1 while an operator keeps the server from getting requests.", METER_GAUGE,
+     offsetof(struct server_row, draining)},
+    {"depth", "Requests (or cost units) allowed at the server.", METER_GAUGE,
+     offsetof(struct server_row, view.depth)},
+    {"outstanding", "Requests at the server.", METER_GAUGE,
+     offsetof(struct server_row, view.outstanding)},
+    {"requests", "Requests answered by the server.", METER_COUNTER,
+     offsetof(struct server_row, view.meters.requests)},
+    {"cost", "Cost units charged, after correction.", METER_COUNTER,
+     offsetof(struct server_row, view.meters.cost)},
+    {"bytes_in", "Bytes of requests sent to the server.", METER_COUNTER,
+     offsetof(struct server_row, view.meters.bytes_in)},
+    {"bytes_out", "Bytes of replies from the server.", METER_COUNTER,
+     offsetof(struct server_row, view.meters.bytes_out)},
+    {"errors", "Requests that got no whole reply from the server.", METER_COUNTER,
+     offsetof(struct server_row, view.meters.errors)},
+    {"connects", "Connections made to the server.", METER_COUNTER,
+     offsetof(struct server_row, view.meters.connects)},
+    {"connect_errors", "Connections the server refused or did not answer.", METER_COUNTER,
+     offsetof(struct server_row, view.meters.connect_errors)},
+    {"retries", "Requests sent again, elsewhere or on a fresh connection.", METER_COUNTER,
+     offsetof(struct server_row, view.meters.retries)},
+    {"deaths", "Times the server was taken out of service for failing.", METER_COUNTER,
+     offsetof(struct server_row, view.meters.deaths)},
+    {"service", "Time from being sent to the end of the reply.", METER_TIMES,
+     offsetof(struct server_row, view.meters.service)},
+};
+
+#define SCOPE(title, row)                                                                          \
+    {                                                                                              \
+        .name = #title, .row_bytes = sizeof(struct row), .texts = title##_texts,                   \
+        .text_count = COUNT(title##_texts), .meters = title##_meters,                              \
+        .meter_count = COUNT(title##_meters),                                                      \
+    }
+
+const struct meter_scope meter_scope_listener = SCOPE(listener, listener_view);
+const struct meter_scope meter_scope_pool = SCOPE(pool, pool_view);
+const struct meter_scope meter_scope_flow = SCOPE(flow, flow_view);
+const struct meter_scope meter_scope_server = SCOPE(server, server_row);
