@@ -105,7 +105,7 @@ void report_warnings(FILE *out, const struct flow *flows, size_t count)
         if (flow->spec.open_loop && flow->late * 100 > flow->offered)
             fprintf(out,
                     "warning: flow %s: %llu of %llu requests were made over 1 ms late (worst %.1f "
-                    "ms): this generator is saturated\n",
+                    "ms): the generator or its machine is saturated\n",
                     flow->spec.name, (unsigned long long)flow->late,
                     (unsigned long long)flow->offered, milliseconds(flow->late_max_ns));
         if (flow->spec.open_loop && flow->delayed * 100 > flow->offered)
