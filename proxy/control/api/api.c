@@ -20,7 +20,7 @@
 
 static void answer_json(struct api_reply *reply, int status, json_t *json)
 {
-    char *text = json != NULL ? json_dumps(json, JSON_INDENT(2)) : NULL;
+    char *text = json != NULL ? json_dumps(json, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
 
     if (text == NULL)
         memory_fail("an answer of the control plane");
