@@ -69,27 +69,28 @@ struct nfs_exports *nfs_exports_create(void)
 
 void nfs_exports_destroy(struct nfs_exports *exports)
 {
-    struct path *path;
-    struct path *next_path;
-    struct handle *handle;
-    struct handle *next_handle;
-    struct client *client;
-    struct client *next_client;
+    struct path *path = exports->paths;
+    struct handle *handle = exports->handles;
+    struct client *client = exports->clients;
 
-    HASH_ITER(hash, exports->handles, handle, next_handle)
-    {
-        HASH_DELETE(hash, exports->handles, handle);
-        free(handle);
-    }
-    HASH_ITER(hash, exports->clients, client, next_client)
-    {
-        HASH_DELETE(hash, exports->clients, client);
-        free(client);
-    }
-    HASH_ITER(hash, exports->paths, path, next_path)
-    {
-        HASH_DELETE(hash, exports->paths, path);
+    /* The tables first: their entries stay linked in order. */
+    HASH_CLEAR(hash, exports->paths);
+    HASH_CLEAR(hash, exports->handles);
+    HASH_CLEAR(hash, exports->clients);
+    while (path != NULL) {
+        struct path *next = path->hash.next;
         free(path);
+        path = next;
+    }
+    while (handle != NULL) {
+        struct handle *next = handle->hash.next;
+        free(handle);
+        handle = next;
+    }
+    while (client != NULL) {
+        struct client *next = client->hash.next;
+        free(client);
+        client = next;
     }
     pthread_mutex_destroy(&exports->lock);
     free(exports);
@@ -235,12 +236,13 @@ static void learn_handle(struct nfs_exports *exports, const struct handle_key *k
             handle->path = path;
         return;
     }
-    if (HASH_CNT(hash, exports->handles) >= NFS_EXPORT_HANDLES) {
-        struct handle *oldest = exports->handles;
-        HASH_DELETE(hash, exports->handles, oldest);
-        free(oldest);
+    if (HASH_CNT(hash, exports->handles) < NFS_EXPORT_HANDLES) {
+        handle = memory_zalloc(sizeof(*handle), "an export's handle");
+    } else {
+        handle = exports->handles; /* the oldest */
+        HASH_DELETE(hash, exports->handles, handle);
+        memset(handle, 0, sizeof(*handle));
     }
-    handle = memory_zalloc(sizeof(*handle), "an export's handle");
     handle->key = *key;
     handle->path = path;
     HASH_ADD(hash, exports->handles, key, sizeof(handle->key), handle);
@@ -253,12 +255,13 @@ static void learn_client(struct nfs_exports *exports, const struct client_key *k
 
     HASH_FIND(hash, exports->clients, key, sizeof(*key), client);
     if (client == NULL) {
-        if (HASH_CNT(hash, exports->clients) >= NFS_EXPORT_CLIENTS) {
-            struct client *oldest = exports->clients;
-            HASH_DELETE(hash, exports->clients, oldest);
-            free(oldest);
+        if (HASH_CNT(hash, exports->clients) < NFS_EXPORT_CLIENTS) {
+            client = memory_zalloc(sizeof(*client), "a client's mounts");
+        } else {
+            client = exports->clients; /* the oldest */
+            HASH_DELETE(hash, exports->clients, client);
+            memset(client, 0, sizeof(*client));
         }
-        client = memory_zalloc(sizeof(*client), "a client's mounts");
         client->key = *key;
         HASH_ADD(hash, exports->clients, key, sizeof(client->key), client);
     }
@@ -302,12 +305,12 @@ static void forget(struct client *client, const char *path)
 }
 
 void nfs_exports_unmounted(struct nfs_exports *exports, const void *pool,
-                           const struct sockaddr *address, const char *path)
+                           const struct sockaddr *client_address, const char *path)
 {
     struct client_key key;
     struct client *client;
 
-    if (!client_key(pool, address, &key))
+    if (!client_key(pool, client_address, &key))
         return;
     pthread_mutex_lock(&exports->lock);
     HASH_FIND(hash, exports->clients, &key, sizeof(key), client);
@@ -325,21 +328,22 @@ void nfs_exports_unmounted(struct nfs_exports *exports, const void *pool,
 /* ------------------------------------------------------------------ finding */
 
 const char *nfs_exports_find(struct nfs_exports *exports, const void *pool,
-                             const struct sockaddr *address, const uint8_t *bytes, size_t length)
+                             const struct sockaddr *client_address, const uint8_t *handle,
+                             size_t length)
 {
     struct client_key by_client;
     struct client *client;
-    struct handle *handle = NULL;
+    struct handle *known = NULL;
     const char *path = NULL;
 
     pthread_mutex_lock(&exports->lock);
     if (length > 0) {
-        struct handle_key by_handle = handle_key(pool, bytes, length);
-        HASH_FIND(hash, exports->handles, &by_handle, sizeof(by_handle), handle);
+        struct handle_key by_handle = handle_key(pool, handle, length);
+        HASH_FIND(hash, exports->handles, &by_handle, sizeof(by_handle), known);
     }
-    if (handle != NULL) {
-        path = handle->path;
-    } else if (client_key(pool, address, &by_client)) {
+    if (known != NULL) {
+        path = known->path;
+    } else if (client_key(pool, client_address, &by_client)) {
         HASH_FIND(hash, exports->clients, &by_client, sizeof(by_client), client);
         if (client != NULL && client->path_count == 1 && !client->more)
             path = client->paths[0];

@@ -41,14 +41,15 @@ void nfs_exports_release(struct nfs_exports *exports);
 void nfs_exports_mounted(struct nfs_exports *exports, const void *pool,
                          const struct sockaddr *client, const char *path, const uint8_t *handle,
                          size_t length);
-/* `client` unmounted `path`; NULL: everything. */
+/* The client unmounted `path`; NULL: everything. */
 void nfs_exports_unmounted(struct nfs_exports *exports, const void *pool,
-                           const struct sockaddr *client, const char *path);
+                           const struct sockaddr *client_address, const char *path);
 
 /* The export's path, good as long as the table; NULL: not known. `length` 0: no handle, the client
  * alone decides. */
 const char *nfs_exports_find(struct nfs_exports *exports, const void *pool,
-                             const struct sockaddr *client, const uint8_t *handle, size_t length);
+                             const struct sockaddr *client_address, const uint8_t *handle,
+                             size_t length);
 
 /* The bytes that all handles of an export share, or the handle itself where its format is not
  * known. Returns their number, 0 for an empty handle. */

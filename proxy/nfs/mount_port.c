@@ -33,9 +33,13 @@ struct question {
     struct waiting_conns waiting;
 };
 
+struct slot {
+    struct question *question; /* NULL: never needed */
+};
+
 struct nfs_mount_ports {
     struct loop *loop;
-    struct question **questions; /* by server index; NULL: never needed */
+    struct slot *slots; /* by server index */
     unsigned count;
 };
 
@@ -58,11 +62,11 @@ static void stop(struct question *q)
 void nfs_mount_ports_destroy(struct nfs_mount_ports *ports)
 {
     for (unsigned i = 0; i < ports->count; i++) {
-        if (ports->questions[i] != NULL)
-            stop(ports->questions[i]);
-        free(ports->questions[i]);
+        if (ports->slots[i].question != NULL)
+            stop(ports->slots[i].question);
+        free(ports->slots[i].question);
     }
-    free(ports->questions);
+    free(ports->slots);
     free(ports);
 }
 
@@ -156,13 +160,12 @@ static struct question *question_of(struct nfs_mount_ports *ports, struct server
 
     if (index >= ports->count) {
         unsigned count = index + 1;
-        ports->questions = memory_resize(ports->questions, count * sizeof(*ports->questions),
-                                         "what is known of MOUNT ports");
-        memset(ports->questions + ports->count, 0,
-               (count - ports->count) * sizeof(*ports->questions));
+        ports->slots = memory_resize(ports->slots, count * sizeof(*ports->slots),
+                                     "what is known of MOUNT ports");
+        memset(ports->slots + ports->count, 0, (count - ports->count) * sizeof(*ports->slots));
         ports->count = count;
     }
-    if (ports->questions[index] == NULL) {
+    if (ports->slots[index].question == NULL) {
         struct question *q = memory_zalloc(sizeof(*q), "a question to a portmapper");
         q->conn.fd = -1;
         q->server = server;
@@ -170,9 +173,9 @@ static struct question *question_of(struct nfs_mount_ports *ports, struct server
         TAILQ_INIT(&q->waiting);
         timer_init(&q->timer, on_timer);
         nfs_incoming_init(&q->incoming, ports->loop, NULL);
-        ports->questions[index] = q;
+        ports->slots[index].question = q;
     }
-    return ports->questions[index];
+    return ports->slots[index].question;
 }
 
 static int ask(struct question *q)
@@ -211,11 +214,11 @@ int nfs_mount_ports_get(struct nfs_mount_ports *ports, struct server *server,
 
 void nfs_mount_ports_forget(struct nfs_mount_ports *ports, const struct server *server)
 {
-    if (server->index < ports->count && ports->questions[server->index] != NULL)
-        ports->questions[server->index]->port = 0;
+    if (server->index < ports->count && ports->slots[server->index].question != NULL)
+        ports->slots[server->index].question->port = 0;
 }
 
 void nfs_mount_ports_cancel(struct nfs_mount_ports *ports, struct nfs_server_conn *c)
 {
-    TAILQ_REMOVE(&ports->questions[c->server->index]->waiting, c, ask_link);
+    TAILQ_REMOVE(&ports->slots[c->server->index].question->waiting, c, ask_link);
 }

@@ -11,6 +11,7 @@
 #include "proxy/io/memory.h"
 #include "proxy/nfs/exports.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -46,13 +47,6 @@ struct nfs_worker *nfs_worker_create(struct worker *worker)
     return nfs;
 }
 
-static void free_exchange(struct nfs_worker *nfs, struct nfs_exchange *e)
-{
-    nfs_blocks_clear(nfs, &e->blocks);
-    free(e->mount_path);
-    free(e);
-}
-
 static void drop_call(struct nfs_worker *nfs, struct nfs_exchange *e)
 {
     if (e->binding != NULL)
@@ -62,7 +56,9 @@ static void drop_call(struct nfs_worker *nfs, struct nfs_exchange *e)
     if (e->session != NULL && e->session->receiving == e)
         e->session->receiving = NULL;
     timer_unlink(&e->exchange.queue_timer);
-    free_exchange(nfs, e);
+    nfs_blocks_clear(nfs, &e->blocks);
+    free(e->mount_path);
+    TAILQ_INSERT_HEAD(&nfs->free_exchanges, e, session_link);
 }
 
 /*
@@ -191,6 +187,7 @@ void nfs_blocks_append(struct nfs_worker *nfs, struct nfs_blocks *blocks, const 
 {
     struct nfs_block *block = TAILQ_LAST(blocks, nfs_blocks);
 
+    assert(bytes != NULL || length == 0);
     while (length > 0) {
         size_t room = block != NULL ? block->capacity - sizeof(*block) - block->length : 0;
         if (room == 0) {
