@@ -2,6 +2,7 @@
 /* The access log: see access_log.h. */
 #include "proxy/control/access_log.h"
 
+#include "proxy/control/log.h"
 #include "proxy/control/output.h"
 #include "proxy/io/memory.h"
 
@@ -9,10 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUFFER_BYTES   (UINT32_C(64) << 10)
-#define LINE_MAX_BYTES (UINT32_C(20) << 10) /* a line with the longest target, escaped */
-#define TARGET_BYTES   (UINT32_C(4) << 10)  /* of a target that are logged */
-#define FLUSH_AFTER_NS UINT64_C(1000000000)
+#define BUFFER_BYTES    (UINT32_C(64) << 10)
+#define LINE_MAX_BYTES  (UINT32_C(40) << 10) /* a line with the longest texts, all escaped */
+#define TARGET_BYTES    (UINT32_C(4) << 10)  /* of a target that are logged */
+#define OPERATION_BYTES UINT32_C(64)         /* of an operation that are logged */
+#define NAME_BYTES      256                  /* of the other texts */
+#define FLUSH_AFTER_NS  UINT64_C(1000000000)
 
 struct access_buffer {
     size_t length;
@@ -46,6 +49,11 @@ void access_log_close(void)
 bool access_log_enabled(void)
 {
     return atomic_load_explicit(&target.open, memory_order_relaxed);
+}
+
+uint64_t access_log_dropped(void)
+{
+    return atomic_load_explicit(&target.dropped, memory_order_relaxed);
 }
 
 struct access_buffer *access_buffer_create(void)
@@ -91,9 +99,9 @@ static unsigned long long microseconds(uint64_t ns)
     return (unsigned long long)(ns / 1000);
 }
 
-static size_t cut(size_t length)
+static size_t cut(size_t length, size_t limit)
 {
-    return length < TARGET_BYTES ? length : TARGET_BYTES;
+    return length < limit ? length : limit;
 }
 
 /* time client listener pool/flow server "protocol operation target" status in out wait service
@@ -103,13 +111,14 @@ static void format_text(struct line *line, const struct access_record *record, c
     char when[40];
 
     output_timestamp(when, sizeof(when));
-    line_add(line, "%s %s %s %s/%s %s \"%s ", when, client, or_dash(record->listener),
-             or_dash(record->pool), or_dash(record->flow), or_dash(record->server),
-             or_dash(record->protocol));
-    line_add_escaped(line, record->operation, record->operation_length, false);
+    line_add(line, "%s %s %.256s %.256s/%.256s %.256s \"%s ", when, client,
+             or_dash(record->listener), or_dash(record->pool), or_dash(record->flow),
+             or_dash(record->server), or_dash(record->protocol));
+    line_add_escaped(line, record->operation, cut(record->operation_length, OPERATION_BYTES),
+                     false);
     if (record->target != NULL) {
         line_add(line, " ");
-        line_add_escaped(line, record->target, cut(record->target_length), false);
+        line_add_escaped(line, record->target, cut(record->target_length, TARGET_BYTES), false);
     }
     line_add(line, "\" %u in=%llu out=%llu wait=%lluus service=%lluus total=%lluus %s\n",
              record->status, (unsigned long long)record->bytes_in,
@@ -133,14 +142,14 @@ static void format_json(struct line *line, const struct access_record *record, c
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         const char *value = or_dash(texts[i].value);
         line_add(line, ",\"%s\":\"", texts[i].name);
-        line_add_escaped(line, value, strlen(value), true);
+        line_add_escaped(line, value, strnlen(value, NAME_BYTES), true);
         line_add(line, "\"");
     }
     line_add(line, ",\"operation\":\"");
-    line_add_escaped(line, record->operation, record->operation_length, true);
+    line_add_escaped(line, record->operation, cut(record->operation_length, OPERATION_BYTES), true);
     if (record->target != NULL) {
         line_add(line, "\",\"target\":\"");
-        line_add_escaped(line, record->target, cut(record->target_length), true);
+        line_add_escaped(line, record->target, cut(record->target_length, TARGET_BYTES), true);
     }
     line_add(line,
              "\",\"status\":%u,\"bytes_in\":%llu,\"bytes_out\":%llu,\"wait_us\":%llu,\"service_"
@@ -171,11 +180,23 @@ void access_log_write(struct access_buffer *buffer, const struct access_record *
     buffer->lines++;
 }
 
+static void say_dropped(void)
+{
+    static atomic_uint_fast64_t dropped_said;
+    uint64_t dropped = atomic_load_explicit(&target.dropped, memory_order_relaxed);
+    uint64_t said = atomic_load_explicit(&dropped_said, memory_order_relaxed);
+
+    if (dropped != said && atomic_compare_exchange_strong(&dropped_said, &said, dropped))
+        log_warning("%llu access log lines could not be written",
+                    (unsigned long long)(dropped - said));
+}
+
 void access_log_flush(struct access_buffer *buffer, uint64_t now_ns, bool everything)
 {
     if (buffer->lines == 0 || (!everything && now_ns - buffer->oldest_ns < FLUSH_AFTER_NS))
         return;
-    output_write(&target, buffer->text, buffer->length, buffer->lines);
+    if (output_write(&target, buffer->text, buffer->length))
+        say_dropped();
     buffer->length = 0;
     buffer->lines = 0;
 }

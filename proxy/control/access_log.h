@@ -48,6 +48,9 @@ int access_log_reopen(void);
 void access_log_close(void);
 bool access_log_enabled(void);
 
+/* Lines that could not be written so far. */
+uint64_t access_log_dropped(void);
+
 /* One per worker. */
 struct access_buffer *access_buffer_create(void);
 void access_buffer_destroy(struct access_buffer *buffer); /* flushes */

@@ -193,7 +193,7 @@ static int listen_unix(const char *path)
 
     if (strlen(path) >= sizeof(address.sun_path))
         return -ENAMETOOLONG;
-    strcpy(address.sun_path, path);
+    memcpy(address.sun_path, path, strlen(path));
     error = remove_stale(&address);
     if (error < 0)
         return error;

@@ -81,7 +81,7 @@ static bool write_line(enum config_log_level level, const char *message, size_t 
     if (json)
         line_add_bytes(&line, "\"}", 2);
     line_add_bytes(&line, "\n", 1);
-    return output_write(&target, text, line.length, 1);
+    return output_write(&target, text, line.length);
 }
 
 static void say_dropped(void)

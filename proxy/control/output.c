@@ -26,6 +26,7 @@ static void replace(struct output *output, int fd, char *path)
     int old = output->fd;
 
     output->fd = fd;
+    output->torn = false;
     atomic_store(&output->open, fd >= 0);
     if (output->path != NULL)
         close(old);
@@ -80,23 +81,47 @@ void output_close(struct output *output, int descriptor)
     pthread_mutex_unlock(&output->lock);
 }
 
-bool output_write(struct output *output, const char *bytes, size_t length, uint64_t lines)
+/* Returns how many bytes went out. */
+static size_t write_all(int fd, const char *bytes, size_t length)
 {
     size_t written = 0;
 
-    pthread_mutex_lock(&output->lock);
-    while (output->fd >= 0 && written < length) {
-        ssize_t count = write(output->fd, bytes + written, length - written);
+    while (written < length) {
+        ssize_t count = write(fd, bytes + written, length - written);
         if (count < 0 && errno == EINTR)
             continue;
         if (count <= 0)
             break;
         written += (size_t)count;
     }
+    return written;
+}
+
+static uint64_t count_lines(const char *bytes, size_t length)
+{
+    uint64_t lines = 0;
+
+    for (size_t i = 0; i < length; i++)
+        lines += bytes[i] == '\n';
+    return lines;
+}
+
+bool output_write(struct output *output, const char *bytes, size_t length)
+{
+    size_t written = 0;
+
+    pthread_mutex_lock(&output->lock);
+    /* What was cut by a full disk must not swallow the line after it. */
+    if (output->torn && output->fd >= 0 && write_all(output->fd, "\n", 1) == 1)
+        output->torn = false;
+    if (output->fd >= 0 && !output->torn) {
+        written = write_all(output->fd, bytes, length);
+        output->torn = written > 0 && bytes[written - 1] != '\n';
+    }
     pthread_mutex_unlock(&output->lock);
     if (written == length)
         return true;
-    atomic_fetch_add(&output->dropped, lines);
+    atomic_fetch_add(&output->dropped, count_lines(bytes + written, length - written));
     return false;
 }
 
@@ -122,7 +147,8 @@ void line_add(struct line *line, const char *format, ...)
     if (length < 0)
         return;
     size_t room = line->size - line->length;
-    line->length += (size_t)length < room ? (size_t)length : room - 1;
+    if (room > 0)
+        line->length += (size_t)length < room ? (size_t)length : room - 1;
 }
 
 void line_add_bytes(struct line *line, const char *bytes, size_t length)

@@ -20,6 +20,7 @@
 struct output {
     pthread_mutex_t lock;
     int fd;                       /* -1: off */
+    bool torn;                    /* the last write ended inside a line */
     char *path;                   /* NULL: not a file */
     atomic_uint_fast64_t dropped; /* lines that could not be written */
     atomic_bool open;             /* fd >= 0, for a look without the lock */
@@ -37,8 +38,8 @@ int output_reopen(struct output *output);
 /* Back to `descriptor`. */
 void output_close(struct output *output, int descriptor);
 
-/* Writes the bytes, `lines` lines, at once. False when they were dropped. */
-bool output_write(struct output *output, const char *bytes, size_t length, uint64_t lines);
+/* Writes whole lines at once. False when some of them were dropped. */
+bool output_write(struct output *output, const char *bytes, size_t length);
 
 /* "2026-11-30T12:00:00.123Z" of the wall clock; returns its length. */
 size_t output_timestamp(char *text, size_t size);

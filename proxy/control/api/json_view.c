@@ -2,6 +2,7 @@
 /* Views as JSON: see json_view.h. */
 #include "proxy/control/api/json_view.h"
 
+#include "proxy/control/access_log.h"
 #include "proxy/control/log.h"
 #include "proxy/control/version.h"
 
@@ -73,6 +74,7 @@ json_t *json_view_status(struct runtime *runtime)
     json_object_set_new(object, "draining", json_boolean(status.draining));
     json_object_set_new(object, "reloads_done", json_integer((json_int_t)status.reloads_done));
     json_object_set_new(object, "reloads_failed", json_integer((json_int_t)status.reloads_failed));
-    json_object_set_new(object, "log_lines_dropped", json_integer((json_int_t)log_dropped()));
+    json_object_set_new(object, "log_lines_dropped",
+                        json_integer((json_int_t)(log_dropped() + access_log_dropped())));
     return object;
 }

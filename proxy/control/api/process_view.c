@@ -2,6 +2,7 @@
 /* The process in numbers: see process_view.h. */
 #include "proxy/control/api/process_view.h"
 
+#include "proxy/control/access_log.h"
 #include "proxy/control/log.h"
 #include "proxy/control/version.h"
 
@@ -74,8 +75,10 @@ size_t process_view_take(struct process_value values[PROCESS_VALUES_MAX], struct
          (double)status.reloads_done, true},
         {"spillway_config_reloads_total", NULL, "result", "failed", (double)status.reloads_failed,
          true},
-        {"spillway_log_lines_dropped_total", "Log lines that could not be written.", NULL, NULL,
-         (double)log_dropped(), true},
+        {"spillway_log_lines_dropped_total", "Log lines that could not be written.", "log",
+         "process", (double)log_dropped(), true},
+        {"spillway_log_lines_dropped_total", NULL, "log", "access", (double)access_log_dropped(),
+         true},
         {"process_cpu_seconds_total", "CPU time used, user and system.", NULL, NULL, cpu_seconds(),
          true},
         {"process_open_fds", "Open file descriptors.", NULL, NULL, count_descriptors(), false},

@@ -140,7 +140,7 @@ static void format_cell(char *cell, enum column_kind kind, const json_t *value)
     if (kind == COLUMN_TEXT && json_is_string(value))
         format_text(cell, json_string_value(value));
     else if (kind == COLUMN_TEXT || !json_is_number(value))
-        strcpy(cell, "-");
+        format_text(cell, "-");
     else if (kind == COLUMN_SECONDS)
         table_format_seconds(cell, CELL_BYTES, number);
     else if (kind == COLUMN_BYTES)
