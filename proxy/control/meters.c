@@ -4,11 +4,9 @@
 
 uint64_t histogram_bucket_end_ns(unsigned bucket)
 {
-    unsigned octave = bucket / 4;
-    uint64_t quarter = UINT64_C(1) << (HISTOGRAM_FIRST_SHIFT + octave - 2);
-
     if (bucket >= HISTOGRAM_BUCKETS - 1)
         return UINT64_MAX;
+    uint64_t quarter = UINT64_C(1) << (HISTOGRAM_FIRST_SHIFT + bucket / 4 - 2);
     return (5 + bucket % 4) * quarter;
 }
 
