@@ -14,6 +14,8 @@
 static void fail(struct conn *conn, int error)
 {
     /* Reading and writing may both find the socket broken; the owner hears of it once. */
+    if (conn->failed)
+        return;
     event_del(&conn->read_event);
     if (conn->blocked)
         event_del(&conn->write_event);
@@ -33,7 +35,7 @@ static int socket_error(struct conn *conn)
 
 static void finish_shutdown(struct conn *conn)
 {
-    if (!conn->shut || conn->shut_done || !conn_is_open(conn) || conn->blocked)
+    if (!conn->shut || conn->shut_done || !conn_is_open(conn) || conn->blocked || conn->failed)
         return;
     conn->shut_done = true;
     shutdown(conn->fd, SHUT_WR);
@@ -49,11 +51,11 @@ static void on_readable(evutil_socket_t fd, short what, void *argument)
     if (what & EV_CLOSED)
         conn->peer_closed = true;
     conn->unread = true;
-    if (!conn->paused) {
+    if (!conn->paused && !conn->ended) {
         conn_read(conn);
     } else if (!conn->failed) {
-        /* A broken peer is reported even to an owner that does not read: its request may be
-         * waiting. */
+        /* A broken peer is reported even to an owner that does not read, or has read everything:
+         * its request may be waiting. */
         int error = socket_error(conn);
         if (error != 0)
             fail(conn, error);
@@ -386,7 +388,7 @@ void conn_read(struct conn *conn)
 {
     size_t budget = CONN_READ_TURN_BYTES;
 
-    while (!conn->paused && conn->unread) {
+    while (!conn->paused && conn->unread && !conn->ended) {
         size_t room;
         uint8_t *bytes = loop_receive_room(conn->loop, &room);
         if (!conn_is_open(conn) || conn->paused)
@@ -404,6 +406,7 @@ void conn_read(struct conn *conn)
         if (received == 0) {
             conn->unread = false;
             conn->peer_closed = true;
+            conn->ended = true;
             conn->ops->end_of_stream(conn);
             return;
         }

@@ -17,7 +17,7 @@
  *
  * Owner's callbacks (none may free the connection's memory; all may close it):
  *   readable       bytes came, not yours beyond this call
- *   end_of_stream  the peer will send no more; output still flows
+ *   end_of_stream  the peer will send no more; output still flows. Called once.
  *   failed         the socket is broken (errno value); close it. Called once.
  *   blocked        the kernel took not everything: a backlog stands (optional, as those below)
  *   drained        a backlog that had stood, or was above CONN_BACKLOG_BYTES, is sent; or a
@@ -59,6 +59,7 @@ struct conn {
     bool paused : 1;
     bool unread : 1;      /* the kernel holds input that no event will announce again */
     bool peer_closed : 1; /* end_of_stream was or will be reported */
+    bool ended : 1;       /* it was reported */
     bool blocked : 1;     /* waits for writability: `pending` is not empty, or connecting */
     bool is_dirty : 1;
     bool resuming : 1;
