@@ -176,8 +176,7 @@ static void set_header_key(struct exchange *exchange, const struct config_flow *
             return;
         }
     }
-    /* All that lack the field share one instance. */
-    set_key(exchange, "", 1);
+    /* Without the field: no key, so the class's one instance without a key. */
 }
 
 static void take_http_rule(const struct plan_rule *rule, const struct http_facts *facts,
@@ -230,8 +229,6 @@ static void take_nfs_rule(const struct plan_rule *rule, const struct nfs_facts *
         set_address_key(exchange, facts->client);
     else if (rule->config->by == CONFIG_FLOW_BY_UID && facts->has_uid)
         set_key(exchange, &facts->uid, sizeof(facts->uid));
-    else if (rule->config->by == CONFIG_FLOW_BY_UID)
-        set_key(exchange, "", 1); /* calls without AUTH_SYS share one instance */
 }
 
 void plan_classify_nfs(const struct plan_pool *pool, const struct nfs_facts *facts,

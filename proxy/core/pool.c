@@ -258,11 +258,12 @@ struct flow *pool_flow_for(struct exchange *exchange)
     struct flow_id id = {.class = class, .length = exchange->key_length};
     size_t id_length = offsetof(struct flow_id, key) + exchange->key_length;
     memcpy(id.key, exchange->key, exchange->key_length);
+    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): the key is initialised. */
     HASH_FIND(hash, lane->flows, &id, id_length, flow);
     if (flow != NULL)
         return flow;
-    /* Keys beyond the limit share one instance: bounded memory, and the flow's weight at least
-     * once. */
+    /* Keys beyond the limit share one instance with requests that have no key: bounded memory, and
+     * the flow's weight at least once. */
     if (class->instances >= class->key_limit)
         return unkeyed_flow(class, lane);
     flow = make_flow(class, lane, false);
@@ -279,6 +280,8 @@ void pool_retire_flows(struct lane *lane, unsigned budget)
     while (budget-- > 0 && (idle = sched_retire_next(lane->sched)) != NULL) {
         struct flow *flow = container_of(idle, struct flow, sched);
         sched_flow_detach(lane->sched, idle);
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): uthash keeps its table while it has
+         * entries. */
         HASH_DELETE(hash, lane->flows, flow);
         flow->class->instances--;
         free(flow);
@@ -348,7 +351,7 @@ void pool_destroy(struct pool *pool)
 
     while ((lane = TAILQ_FIRST(&pool->lanes)) != NULL) {
         TAILQ_REMOVE(&pool->lanes, lane, link);
-        free_lane(lane);
+        free_lane(lane); /* NOLINT(clang-analyzer-unix.Malloc): it is off the list */
     }
     while ((class = TAILQ_FIRST(&pool->classes)) != NULL) {
         TAILQ_REMOVE(&pool->classes, class, link);

@@ -34,6 +34,17 @@ void process_raise_open_files(uint64_t wanted)
                 (unsigned long long)target, (unsigned long long)limit.rlim_max);
 }
 
+unsigned process_session_limit(unsigned workers)
+{
+    struct rlimit limit;
+    rlim_t other = 16 + (rlim_t)workers * 4; /* logs, control plane, event queues, listeners */
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
+        return UINT_MAX;
+    rlim_t sessions = limit.rlim_cur > other + 2 ? (limit.rlim_cur - other) / 2 : 1;
+    return sessions < UINT_MAX ? (unsigned)sessions : UINT_MAX;
+}
+
 static int check_old_pid_file(const char *path)
 {
     FILE *file = fopen(path, "re");

@@ -8,6 +8,10 @@
 /* Raises RLIMIT_NOFILE to `wanted`, or to the hard limit when 0. What can't be had is said. */
 void process_raise_open_files(uint64_t wanted);
 
+/* Client connections that leave each a descriptor for its server connection, and some for the rest.
+ */
+unsigned process_session_limit(unsigned workers);
+
 /*
  * Writes the process id; path NULL: nothing. A file that names a living process with another id is
  * not overwritten. 0 or -errno.

@@ -5,6 +5,7 @@
 #include "proxy/control/log.h"
 #include "proxy/core/admin_ops.h"
 #include "proxy/core/listen.h"
+#include "proxy/core/process.h"
 #include "proxy/io/memory.h"
 
 #include <errno.h>
@@ -22,6 +23,7 @@ struct runtime *runtime_create(struct config *config, const char *config_path)
     runtime->open =
         memory_zalloc(config->listener_count * sizeof(*runtime->open), "the listeners' counts");
     runtime->started_ns = loop_clock_ns();
+    runtime->session_limit = process_session_limit(config->workers);
     pthread_mutex_init(&runtime->lock, NULL);
     TAILQ_INIT(&runtime->pools);
     for (unsigned i = 0; i < config->workers; i++) {

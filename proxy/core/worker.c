@@ -67,6 +67,20 @@ static void start_session(struct acceptor *acceptor, int fd, struct sockaddr_sto
         nfs_session_start(worker, acceptor->listener, fd, client);
 }
 
+static void say_full(struct acceptor *acceptor)
+{
+    static struct log_limit limit;
+    struct worker *worker = acceptor->worker;
+
+    meter_add(&worker->listeners[acceptor->listener].rejected, 1);
+    log_limited(&limit, loop_now_ns(&worker->loop), CONFIG_LOG_ERROR,
+                "listener %s: %u connections are open, half of the descriptors there are; clients "
+                "wait in the "
+                "backlog (raise open-files or the process's limit)",
+                worker->plan->listeners[acceptor->listener].config->name,
+                worker->runtime->session_limit);
+}
+
 static bool accept_one(struct acceptor *acceptor)
 {
     static struct log_limit limit;
@@ -104,6 +118,12 @@ static void on_acceptable(evutil_socket_t fd, short what, void *argument)
     (void)fd;
     (void)what;
     for (unsigned i = 0; i < ACCEPT_PER_EVENT; i++) {
+        if (atomic_load_explicit(&worker->runtime->sessions, memory_order_relaxed) >=
+            worker->runtime->session_limit) {
+            say_full(acceptor);
+            pause_accepting(acceptor);
+            return;
+        }
         if (atomic_load_explicit(&worker->runtime->open[acceptor->listener],
                                  memory_order_relaxed) >= limit) {
             /* The others wait in the backlog, where they cost nothing. */

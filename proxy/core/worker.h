@@ -65,7 +65,7 @@ struct worker {
     struct access_buffer *access;      /* NULL: no access log */
     struct http_worker *http;          /* the HTTP room's: idle server connections, free objects */
     struct nfs_worker *nfs;            /* the NFS room's */
-    struct timer second; /* once a second: flush the access log */
+    struct timer second;               /* once a second: flush the access log */
     struct plan_switch {
         struct loop_message message;
         struct plan *plan;
@@ -84,8 +84,9 @@ struct runtime {
     char *config_path;
     pthread_mutex_t lock; /* one reload or administrative change at a time */
     atomic_uint reloads_done, reloads_failed;
-    atomic_uint sessions; /* open, all workers; the drain waits for 0 */
-    atomic_uint *open;    /* sessions by listener, all workers: for the limit of connections */
+    atomic_uint sessions;   /* open, all workers; the drain waits for 0 */
+    unsigned session_limit; /* half of the descriptors: each client may need a server connection */
+    atomic_uint *open;      /* sessions by listener, all workers: for the limit of connections */
     uint64_t started_ns;
     atomic_bool draining;
 };

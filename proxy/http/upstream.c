@@ -115,19 +115,29 @@ void http_upstream_detach(struct http_upstream *upstream, bool reusable)
 
 /* ------------------------------------------------------------------ beginnings */
 
+/* The next endpoint that can be tried: 0, or -errno of the last one when there is none. */
 static int connect_to(struct http_upstream *upstream, struct loop *loop)
 {
+    static struct log_limit limit;
     struct server *server = upstream->server;
+    int error = -ECONNREFUSED;
 
     while (upstream->endpoints_tried < server->endpoint_count) {
         const struct config_endpoint *endpoint = &server->endpoints[upstream->endpoint];
         upstream->endpoint = (uint16_t)((upstream->endpoint + 1) % server->endpoint_count);
         upstream->endpoints_tried++;
-        if (conn_connect(&upstream->conn, loop, (const struct sockaddr *)&endpoint->addr,
-                         endpoint->len, 0, false, &server_ops) == 0)
+        error = conn_connect(&upstream->conn, loop, (const struct sockaddr *)&endpoint->addr,
+                             endpoint->len, 0, false, &server_ops);
+        if (error == 0)
             return 0;
+        if (conn_error_is_local(error)) {
+            log_limited(&limit, loop_now_ns(loop), CONFIG_LOG_ERROR,
+                        "pool %s: server %s: can't make a connection here: %s", server->pool->name,
+                        server->name, strerror(-error));
+            return error;
+        }
     }
-    return -ECONNREFUSED;
+    return error;
 }
 
 static struct http_upstream *take_idle(struct http_worker *http, const struct server *server)
@@ -167,7 +177,8 @@ static void send_request(struct http_upstream *upstream)
         http_session_continue(exchange->session);
 }
 
-static void move_on(struct http_exchange *exchange, const char *why);
+static void failed_to_connect(struct http_exchange *exchange, struct server *server, int error,
+                              const char *why);
 
 static void attach_fresh(struct http_exchange *exchange)
 {
@@ -175,10 +186,10 @@ static void attach_fresh(struct http_exchange *exchange)
     struct server *server = exchange->base.server;
     struct http_upstream *upstream = create(worker->http, server);
 
-    if (connect_to(upstream, exchange->base.loop) < 0) {
+    int error = connect_to(upstream, exchange->base.loop);
+    if (error < 0) {
         http_upstream_close(upstream);
-        gate_server_failed(server, loop_now_ns(exchange->base.loop));
-        move_on(exchange, "connect-failed");
+        failed_to_connect(exchange, server, error, "connect-failed");
         return;
     }
     exchange->upstream = upstream;
@@ -202,10 +213,17 @@ void http_upstream_attach(struct http_exchange *exchange)
     send_request(upstream);
 }
 
-/* The server can't be reached: another try, or the answer that it failed. The exchange has no
- * upstream. */
-static void move_on(struct http_exchange *exchange, const char *why)
+/* Another try, or the answer that it failed. The exchange has no upstream. */
+static void failed_to_connect(struct http_exchange *exchange, struct server *server, int error,
+                              const char *why)
 {
+    if (conn_error_is_local(error)) {
+        http_exchange_fail(exchange, 503,
+                           "The proxy has no connection to spare at the moment; try again later.",
+                           "no-descriptors");
+        return;
+    }
+    gate_server_failed(server, loop_now_ns(exchange->base.loop));
     if (exchange->tries < exchange->base.pool->config->retry.attempts) {
         switch (gate_move(&exchange->base)) {
         case GATE_MOVED:
@@ -245,13 +263,13 @@ void http_upstream_broken(struct http_upstream *upstream, unsigned status, const
     }
     if (upstream->conn.connecting) {
         conn_close(&upstream->conn);
-        if (connect_to(upstream, loop) == 0) {
+        int error = connect_to(upstream, loop);
+        if (error == 0) {
             send_request(upstream);
             return;
         }
         http_upstream_detach(upstream, false);
-        gate_server_failed(server, loop_now_ns(loop));
-        move_on(exchange, why);
+        failed_to_connect(exchange, server, error, why);
     } else if (may_repeat(upstream)) {
         http_upstream_detach(upstream, false);
         gate_count_retry(server);

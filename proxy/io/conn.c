@@ -148,14 +148,16 @@ int conn_open(struct conn *conn, struct loop *loop, int fd, const struct conn_op
     return 0;
 }
 
-static int bind_source(int fd, int family, uint16_t port)
+/* `again`: also when an earlier connection from there is in TIME_WAIT; connecting says if it can't
+ * be. */
+static int bind_source(int fd, int family, uint16_t port, bool again)
 {
     union {
         struct sockaddr any;
         struct sockaddr_in v4;
         struct sockaddr_in6 v6;
     } address;
-    int one = 1;
+    int reuse = again;
 
     memset(&address, 0, sizeof(address));
     address.any.sa_family = (sa_family_t)family;
@@ -165,7 +167,7 @@ static int bind_source(int fd, int family, uint16_t port)
         address.v6.sin6_port = htons(port);
     else
         return 0;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof(reuse));
     if (bind(fd, &address.any, family == AF_INET ? sizeof(address.v4) : sizeof(address.v6)) < 0)
         return -errno;
     return 0;
@@ -177,7 +179,7 @@ static int bind_reserved(int fd, int family)
 
     /* From the top, as bindresvport() does, without its process-wide state. */
     for (uint16_t port = 1023; port >= 600; port--) {
-        error = bind_source(fd, family, port);
+        error = bind_source(fd, family, port, false);
         if (error != -EADDRINUSE)
             break;
     }
@@ -193,7 +195,7 @@ int conn_connect(struct conn *conn, struct loop *loop, const struct sockaddr *ad
     if (fd < 0)
         return -errno;
     set_no_delay(fd, address->sa_family);
-    if (source_port == 0 || bind_source(fd, address->sa_family, source_port) < 0) {
+    if (source_port == 0 || bind_source(fd, address->sa_family, source_port, true) < 0) {
         if (reserved)
             error = bind_reserved(fd, address->sa_family);
         if (error < 0)
@@ -215,6 +217,12 @@ fail:
     close(fd);
     conn->fd = -1;
     return error;
+}
+
+bool conn_error_is_local(int error)
+{
+    return error == -EMFILE || error == -ENFILE || error == -ENOBUFS || error == -ENOMEM ||
+           error == -EADDRINUSE || error == -EADDRNOTAVAIL || error == -EACCES || error == -EPERM;
 }
 
 static void free_references(struct conn *conn)

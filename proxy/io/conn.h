@@ -86,6 +86,10 @@ int conn_open(struct conn *conn, struct loop *loop, int fd, const struct conn_op
 int conn_connect(struct conn *conn, struct loop *loop, const struct sockaddr *address,
                  socklen_t length, uint16_t source_port, bool reserved, const struct conn_ops *ops);
 
+/* Whether -errno of conn_connect() speaks of this host (descriptors, memory, ports), not of the
+ * server. */
+bool conn_error_is_local(int error);
+
 /* Closes the socket, drops what was not sent. Safe on a closed connection. */
 void conn_close(struct conn *conn);
 

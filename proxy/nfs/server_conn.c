@@ -187,11 +187,14 @@ static int connect_to(struct nfs_server_conn *c, const struct config_endpoint *e
 }
 
 /* No endpoint takes the connection: the calls that wait for it are not lost silently. */
-static void give_up(struct nfs_server_conn *c, const char *why)
+static void give_up(struct nfs_server_conn *c, int error, const char *why)
 {
     struct nfs_worker *nfs = c->binding->nfs;
 
-    if (c->role == NFS_CONN_MAIN)
+    if (conn_error_is_local(error))
+        log_error("pool %s: server %s: can't make a connection here: %s", c->server->pool->name,
+                  c->server->name, strerror(-error));
+    else if (c->role == NFS_CONN_MAIN)
         gate_server_failed(c->server, loop_now_ns(nfs->loop));
     else
         nfs_mount_ports_forget(nfs->mount_ports, c->server);
@@ -212,7 +215,7 @@ static void try_endpoints(struct nfs_server_conn *c)
             return;
         }
     }
-    give_up(c, strerror(-error));
+    give_up(c, error, strerror(-error));
 }
 
 static void try_next_endpoint(struct nfs_server_conn *c, const char *why)
@@ -224,7 +227,7 @@ static void try_next_endpoint(struct nfs_server_conn *c, const char *why)
     if (c->tried < c->server->endpoint_count)
         try_endpoints(c);
     else
-        give_up(c, why);
+        give_up(c, -ECONNREFUSED, why);
 }
 
 static void connect_conn(struct nfs_server_conn *c)
@@ -248,7 +251,7 @@ void nfs_server_conn_mount_port(struct nfs_server_conn *c, uint16_t port)
     /* It does not wait any more, whatever comes of it. */
     c->state = NFS_CONN_CONNECTING;
     if (port == 0) {
-        give_up(c, "its portmapper does not tell the port of MOUNT");
+        give_up(c, -EHOSTUNREACH, "its portmapper does not tell the port of MOUNT");
         return;
     }
     c->mount_port = port;
