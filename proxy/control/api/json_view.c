@@ -75,6 +75,6 @@ json_t *json_view_status(struct runtime *runtime)
     json_object_set_new(object, "reloads_done", json_integer((json_int_t)status.reloads_done));
     json_object_set_new(object, "reloads_failed", json_integer((json_int_t)status.reloads_failed));
     json_object_set_new(object, "log_lines_dropped",
-                        json_integer((json_int_t)(log_dropped() + access_log_dropped())));
+                        json_integer((json_int_t)log_dropped() + (json_int_t)access_log_dropped()));
     return object;
 }

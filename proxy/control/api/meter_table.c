@@ -46,7 +46,7 @@ static const struct meter listener_meters[] = {
      offsetof(struct listener_view, connections)},
     {"connections_open", "Connections open now.", METER_GAUGE,
      offsetof(struct listener_view, open)},
-    {"rejected", "Connections closed at once: too many, or no descriptors left.", METER_COUNTER,
+    {"rejected", "Attempts to accept that failed for want of descriptors or memory.", METER_COUNTER,
      offsetof(struct listener_view, rejected)},
     {"malformed", "Requests that broke the rules of their protocol.", METER_COUNTER,
      offsetof(struct listener_view, malformed)},
