@@ -71,7 +71,7 @@ def test_garbage_from_http_servers(spillway, origin, client, chance):
             data = chance.randbytes(chance.randint(1, 300)) if chance.random() < 0.2 else garbled(chance, chance.choice(good))
         return data + Origin.CLOSE
     server, port = origin(handler), process.free_port()
-    proxy = spillway(http_config([server.address], port, {"retry": {"dead-after": 1000000}}))
+    proxy = spillway(http_config([server.address], port, {"retry": {"dead-after": 1000}}))
     for _ in range(300):
         with client(port) as one:
             one.send(request())
@@ -115,7 +115,7 @@ def test_garbage_from_nfs_servers(spillway, rpc_server, rpc_client, chance):
         connection.sock.sendall(chance.randbytes(100) if chance.random() < 0.2 else garbled(chance, good))
         return rpc.Server.CLOSE
     server, port = rpc_server(handler), process.free_port()
-    proxy = spillway(nfs_config([server.address], port, {"retry": {"dead-after": 1000000}}))
+    proxy = spillway(nfs_config([server.address], port, {"retry": {"dead-after": 1000}}))
     for _ in range(200):
         one = rpc_client(port)
         one.send(rpc.call(5, rpc.NFS, 3, rpc.READ, rpc.read_arguments(b"h", 0, 100)))
@@ -197,6 +197,7 @@ def cable(net):
         return child
     yield inside, lambda: net.run(["ip", "link", "set", names[0], "down"])
     machine.kill()
+    net.run(["ip", "link", "del", names[0]], check=False)
 
 
 def half_open(cable, spillway, net, server, timeouts, code):

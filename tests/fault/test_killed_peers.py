@@ -133,7 +133,7 @@ WRITE_AND_VERIFY = """
 set -e
 {mount}
 echo MOUNTED
-dd if=/dev/urandom of=/run/source bs=1M count=24 2>/dev/null
+dd if=/dev/urandom of=/run/source bs=1M count=6 2>/dev/null
 i=0
 while [ $i -lt 6 ]; do
     dd if=/run/source of=/mnt/n/copy$i bs=64k conv=fsync 2>/dev/null
@@ -157,7 +157,7 @@ def verify(ganesha, output):
 def test_kernel_client_survives_the_servers_kill_during_writes(spillway, ganesha, net, version):
     proxy = spillway(nfs.proxy_config(PORT, pool={"retry": {"dead-for": "200ms"}}), net=net)
     job = nfs.KernelJob(net, WRITE_AND_VERIFY.format(mount=nfs.mount_command(ganesha, "/mnt/n", version, PORT)))
-    job.says("WROTE 1")
+    job.says("WROTE 1", 120)
     ganesha.crash()
     ganesha.start()
     status, output = job.result(240)
@@ -171,7 +171,7 @@ def test_kernel_client_survives_the_proxys_kill_during_writes(spillway, ganesha,
     config = nfs.proxy_config(PORT)
     proxy = spillway(config, net=net)
     job = nfs.KernelJob(net, WRITE_AND_VERIFY.format(mount=nfs.mount_command(ganesha, "/mnt/n", version, PORT)))
-    job.says("WROTE 1")
+    job.says("WROTE 1", 120)
     proxy.kill()
     spillway(config, net=net)
     status, output = job.result(240)
@@ -184,7 +184,7 @@ def test_killed_kernel_client_leaves_nothing_and_others_work(spillway, ganesha, 
     config = nfs.proxy_config(PORT, listener={"timeouts": {"client-idle": "1s", "body-idle": "1s"}})
     proxy = spillway(config, net=net)
     job = nfs.KernelJob(net, WRITE_AND_VERIFY.format(mount=nfs.mount_command(ganesha, "/mnt/n", "3", PORT)))
-    job.says("WROTE 0")
+    job.says("WROTE 0", 120)
     job.process.kill()
     proxy.wait_metric("spillway_pool_queue_length", 0, pool="farm")
     proxy.wait_metric("spillway_pool_outstanding", 0, pool="farm")

@@ -99,7 +99,7 @@ echo MOUNTED
 until [ -e {home}/go ]; do sleep 0.1; done
 cat /mnt/n/text
 """)
-    job.says("MOUNTED")
+    job.says("MOUNTED", 120)
     filler = closing(rpc.Client(net.connect(PORT)))
     root = filler.mount(ganesha.folder)
     ganesha.server.send_signal(19)

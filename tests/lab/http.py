@@ -258,6 +258,15 @@ def answer(body=b"ok\n", status="200 OK", fields=()):
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + body
 
 
+def stop_listening(listener):
+    """Closing alone would not: the thread that waits in accept() keeps the socket alive."""
+    try:
+        listener.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass
+    listener.close()
+
+
 class Exchange:
     """What a handler of Origin gets: the request, and the connection to write the reply to."""
 
@@ -390,7 +399,7 @@ class Origin:
                 pass
 
     def close(self):
-        self.listener.close()
+        stop_listening(self.listener)
         self.drop_connections()
 
 

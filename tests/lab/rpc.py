@@ -9,6 +9,7 @@ import struct
 import threading
 
 from . import process
+from .http import stop_listening
 
 MOUNT, NFS, NFSACL = 100005, 100003, 100227
 CALL, REPLY = 0, 1
@@ -449,5 +450,5 @@ class Server:
             self._shut(connection)
 
     def close(self):
-        self.listener.close()
+        stop_listening(self.listener)
         self.drop_connections()
