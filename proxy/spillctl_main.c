@@ -306,9 +306,10 @@ static int run_command(const struct ctl *ctl, char **words, int count)
                 used == 2 ? " " : "", used == 2 ? words[1] : "", command->form);
         return EXIT_USAGE;
     }
-    if (strcmp(words[0], "set") == 0)
-        return misused("set takes weight, depth or algorithm, not", count > 1 ? words[1] : "");
-    return misused("no command", words[0]);
+    if (strcmp(words[0], "set") == 0 && count > 1)
+        return misused("set takes weight, depth or algorithm, not", words[1]);
+    return misused(count == 1 && strcmp(words[0], "set") == 0 ? "half a command" : "no command",
+                   words[0]);
 }
 
 /* Takes the options out of the words behind the command, where negative numbers are none. */
@@ -383,8 +384,8 @@ int main(int argc, char **argv)
     }
     status = run_command(&ctl, argv + optind, count);
     /* A full disk or a closed pipe must not look like an empty proxy. */
-    if (fflush(stdout) != 0 && status == EXIT_SUCCESS) {
-        fprintf(stderr, "spillctl: can't write: %s\n", strerror(errno));
+    if ((fflush(stdout) != 0 || ferror(stdout)) && status == EXIT_SUCCESS) {
+        fprintf(stderr, "spillctl: can't write the answer\n");
         status = EXIT_REFUSED;
     }
     return status;

@@ -155,7 +155,10 @@ static void format_member(char *cell, const struct column *column, const json_t 
 {
     const json_t *value = json_object_get(row, column->key);
 
-    if (column->member != NULL)
+    /* Nothing measured is not a time of zero. */
+    if (column->member != NULL && json_integer_value(json_object_get(value, "count")) == 0)
+        value = NULL;
+    else if (column->member != NULL)
         value = json_object_get(value, column->member);
     format_cell(cell, column->kind, value);
 }

@@ -20,14 +20,16 @@ struct column {
     const char *title;
     enum column_kind kind;
     const char *key;    /* in the row's object */
-    const char *member; /* of the object under `key`, or NULL */
+    const char *member; /* of the times under `key`, or NULL */
 };
 
 /* The columns that "spillctl show WHAT" has; NULL for no such thing. */
 const struct column *table_columns(const char *what, size_t *count);
 
 /*
- * A row per object of the array, under a line of titles. What an object lacks is "-". Returns 0, or
+ * A row per object of the array, under a line of titles. What an object lacks, or never measured,
+ * is
+ * "-". Returns 0, or
  * -EPROTO when `rows` is no array of objects.
  */
 int table_print(FILE *out, const struct column *columns, size_t count, const json_t *rows);

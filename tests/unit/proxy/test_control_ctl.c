@@ -207,9 +207,10 @@ static void columns_are_aligned(void **state)
         {"SHARE", COLUMN_PERCENT, "share", NULL}, {"P99", COLUMN_SECONDS, "wait", "p99_seconds"},
         {"STATE", COLUMN_TEXT, "state", NULL},
     };
-    json_t *rows = json_pack("[{s:s,s:i,s:f,s:{s:f},s:s},{s:s,s:s}]", "name", "gold-\xc3\xa9", "n",
-                             12345, "share", 0.5, "wait", "p99_seconds", 0.002, "state", "ready",
-                             "name", "x\033[2J", "state", "dead");
+    json_t *rows = json_pack("[{s:s,s:i,s:f,s:{s:i,s:f},s:s},{s:s,s:{s:i,s:f},s:s}]", "name",
+                             "gold-\xc3\xa9", "n", 12345, "share", 0.5, "wait", "count", 1,
+                             "p99_seconds", 0.002, "state", "ready", "name", "x\033[2J", "wait",
+                             "count", 0, "p99_seconds", 0.0, "state", "dead");
     char *text = NULL;
     size_t length;
     FILE *out = open_memstream(&text, &length);
