@@ -89,12 +89,11 @@ void gate_update_depth(struct lane *lane, uint64_t now_ns)
     {
         uint64_t own = usable_depth(server, now_ns);
         depth += own;
-        if (own != server->depth) {
+        /* What a server has beyond its present depth must not take slots from the others. */
+        if (in_use(server) > own)
+            elsewhere += in_use(server) - own;
+        if (own != server->depth || in_use(server) > own)
             lane->unsettled = true;
-            /* What is still at a server that gets nothing new must not take slots from the others.
-             */
-            elsewhere += in_use(server) > own ? in_use(server) - own : 0;
-        }
     }
     if (!pool->nfs && pool->depth != 0 && depth > pool->depth)
         depth = pool->depth;
@@ -251,24 +250,6 @@ static void note_refusal(struct exchange *exchange, enum refusal refusal)
     count_refusal(&exchange->class->meters, refusal);
 }
 
-/* True when queued. */
-static bool queue_exchange(struct exchange *exchange, uint64_t now_ns)
-{
-    enum sched_verdict verdict;
-
-    exchange->queued_ns = now_ns;
-    exchange->flow = pool_flow_for(exchange);
-    verdict = sched_enqueue(exchange->lane->sched, &exchange->flow->sched, &exchange->item,
-                            exchange->cost, now_ns);
-    if (verdict != SCHED_OK) {
-        note_refusal(exchange, verdict == SCHED_FLOW_FULL ? REFUSAL_FLOW_FULL : REFUSAL_POOL_FULL);
-        return false;
-    }
-    exchange->state = EXCHANGE_QUEUED;
-    exchange->class->queued++;
-    return true;
-}
-
 static bool pool_has_room(const struct pool *pool)
 {
     if (pool->depth == 0)
@@ -312,6 +293,32 @@ static void dispatch_lane(struct gate_side *side, struct lane *lane, struct exch
         else
             hand_over(side, exchange);
     }
+}
+
+/* True when queued. */
+static bool queue_exchange(struct gate_side *side, struct exchange *exchange,
+                           struct exchange_list *dispatched, uint64_t now_ns)
+{
+    struct lane *lane = exchange->lane;
+    enum sched_verdict verdict;
+
+    exchange->queued_ns = now_ns;
+    exchange->flow = pool_flow_for(exchange);
+    verdict =
+        sched_enqueue(lane->sched, &exchange->flow->sched, &exchange->item, exchange->cost, now_ns);
+    if (verdict != SCHED_OK) {
+        /* What a server can take now does not wait, and so does not count against the limits. */
+        dispatch_lane(side, lane, dispatched, now_ns);
+        verdict = sched_enqueue(lane->sched, &exchange->flow->sched, &exchange->item,
+                                exchange->cost, now_ns);
+    }
+    if (verdict != SCHED_OK) {
+        note_refusal(exchange, verdict == SCHED_FLOW_FULL ? REFUSAL_FLOW_FULL : REFUSAL_POOL_FULL);
+        return false;
+    }
+    exchange->state = EXCHANGE_QUEUED;
+    exchange->class->queued++;
+    return true;
 }
 
 /* Nobody can serve what waits: it is refused, now rather than after its time-out. */
@@ -360,7 +367,7 @@ static void pump_locked(struct gate_side *side, struct pump_result *result, uint
     STAILQ_CONCAT(&result->released, &side->finished);
     while ((exchange = STAILQ_FIRST(&side->submitted)) != NULL) {
         STAILQ_REMOVE_HEAD(&side->submitted, submit_link);
-        if (queue_exchange(exchange, now_ns))
+        if (queue_exchange(side, exchange, &result->dispatched, now_ns))
             STAILQ_INSERT_TAIL(&waiting, exchange, submit_link);
         else
             STAILQ_INSERT_TAIL(&result->refused, exchange, link);
