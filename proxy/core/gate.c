@@ -314,6 +314,7 @@ static bool queue_exchange(struct gate_side *side, struct exchange *exchange,
     }
     if (verdict != SCHED_OK) {
         note_refusal(exchange, verdict == SCHED_FLOW_FULL ? REFUSAL_FLOW_FULL : REFUSAL_POOL_FULL);
+        pool_drop_flow(exchange);
         return false;
     }
     exchange->state = EXCHANGE_QUEUED;

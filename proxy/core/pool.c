@@ -273,19 +273,31 @@ struct flow *pool_flow_for(struct exchange *exchange)
     return flow;
 }
 
+static void forget_flow(struct lane *lane, struct flow *flow)
+{
+    sched_flow_detach(lane->sched, &flow->sched);
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): uthash keeps its table while it has
+     * entries. */
+    HASH_DELETE(hash, lane->flows, flow);
+    flow->class->instances--;
+    free(flow);
+}
+
 void pool_retire_flows(struct lane *lane, unsigned budget)
 {
     struct sched_flow *idle;
 
-    while (budget-- > 0 && (idle = sched_retire_next(lane->sched)) != NULL) {
-        struct flow *flow = container_of(idle, struct flow, sched);
-        sched_flow_detach(lane->sched, idle);
-        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): uthash keeps its table while it has
-         * entries. */
-        HASH_DELETE(hash, lane->flows, flow);
-        flow->class->instances--;
-        free(flow);
-    }
+    while (budget-- > 0 && (idle = sched_retire_next(lane->sched)) != NULL)
+        forget_flow(lane, container_of(idle, struct flow, sched));
+}
+
+void pool_drop_flow(struct exchange *exchange)
+{
+    struct flow *flow = exchange->flow;
+
+    if (flow->id.class != NULL && sched_flow_idle(exchange->lane->sched, &flow->sched))
+        forget_flow(exchange->lane, flow);
+    exchange->flow = NULL;
 }
 
 /* ------------------------------------------------------------------ the whole */

@@ -157,6 +157,10 @@ struct flow *pool_flow_for(struct exchange *exchange);
 /* Forgets up to `budget` idle keyed instances. Under the lock. */
 void pool_retire_flows(struct lane *lane, unsigned budget);
 
+/* The exchange was not queued: forgets its instance when that was made for it alone, since nothing
+ * would retire it. Under the lock. */
+void pool_drop_flow(struct exchange *exchange);
+
 /* Only when no thread uses it any more. */
 void pool_destroy(struct pool *pool);
 
