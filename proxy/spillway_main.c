@@ -9,6 +9,7 @@
 #include "proxy/control/access_log.h"
 #include "proxy/control/admin_server.h"
 #include "proxy/control/log.h"
+#include "proxy/control/version.h"
 #include "proxy/core/admin_ops.h"
 #include "proxy/core/process.h"
 #include "proxy/core/runtime.h"
@@ -20,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SPILLWAY_VERSION    "0.1.0"
 #define DEFAULT_CONFIG_PATH "/etc/spillway.yaml"
 #define DRAIN_POLL_NS       20000000L
 
@@ -143,11 +143,10 @@ static void serve(struct runtime *runtime, const sigset_t *set)
 }
 
 /* Waits until every client is gone, the limit is over, or another signal asks for the end. */
-static void drain(struct runtime *runtime, const sigset_t *set, uint64_t limit_ns)
+static void drain(struct runtime *runtime, const sigset_t *set)
 {
-    uint64_t deadline_ns = loop_clock_ns() + limit_ns;
+    uint64_t deadline_ns = loop_clock_ns() + runtime_drain(runtime);
 
-    runtime_drain(runtime);
     while (runtime_sessions(runtime) > 0) {
         struct timespec wait = {.tv_nsec = DRAIN_POLL_NS};
         int number = sigtimedwait(set, NULL, &wait);
@@ -224,10 +223,10 @@ int main(int argc, char **argv)
     status = EXIT_FAILURE;
     if (start(runtime, config, &admin)) {
         status = EXIT_SUCCESS;
-        log_notice("spillway %s: ready, %u worker%s", SPILLWAY_VERSION, config->workers,
-                   config->workers == 1 ? "" : "s");
+        log_notice("spillway %s: ready, %u worker%s", SPILLWAY_VERSION, runtime->worker_count,
+                   runtime->worker_count == 1 ? "" : "s");
         serve(runtime, &signals);
-        drain(runtime, &signals, runtime->plan->config->drain_timeout_ns);
+        drain(runtime, &signals);
     }
     admin_server_stop(admin);
     process_remove_pid_file();

@@ -311,8 +311,8 @@ static const struct config_key pool_nfs_keys[] = {
 static const struct config_shape pool_nfs_shape = {.keys = pool_nfs_keys};
 
 static const struct config_key pool_keys[] = {
-    {"name", CONFIG_KIND_NAME, .required = true, .help = "Name for listeners and in statistics.",
-     AT(config_pool, name)},
+    {"name", CONFIG_KIND_POOL_NAME, .required = true,
+     .help = "Name for listeners and in statistics.", AT(config_pool, name)},
     {"servers", CONFIG_KIND_LIST, .required = true, .shape = &server_shape,
      .help = "The servers; an address alone will do.", LIST_AT(config_pool, servers, server_count)},
     {"balance", CONFIG_KIND_WORD, .fallback = "least-outstanding", .words = balance_words,
@@ -535,6 +535,7 @@ static const char *noun(const struct config_key *key)
         [CONFIG_KIND_TEXT] = "a text",
         [CONFIG_KIND_PATH] = "a path such as /run/NAME or ./NAME",
         [CONFIG_KIND_NAME] = "a name (letters, digits and ._-:/@+)",
+        [CONFIG_KIND_POOL_NAME] = "a name (letters, digits and ._-:@+)",
         [CONFIG_KIND_TOKEN] = "an HTTP token (letters, digits and !#$%&'*+-.^_`|~)",
         [CONFIG_KIND_OPERATION] =
             "an HTTP method, read, write, metadata, an NFSv3 procedure, or default",

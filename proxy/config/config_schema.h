@@ -25,6 +25,7 @@ enum config_kind {
     CONFIG_KIND_TEXT, /* one line, not empty */
     CONFIG_KIND_PATH, /* has a '/', so that no misspelt word is taken for a file; max: its length */
     CONFIG_KIND_NAME, /* letters, digits and ._-:/@+ */
+    CONFIG_KIND_POOL_NAME, /* a name without a slash, which commands put between pool and member */
     CONFIG_KIND_TOKEN,     /* an HTTP token */
     CONFIG_KIND_OPERATION, /* HTTP method, NFS class or procedure, or `default` */
     CONFIG_KIND_HOST,      /* host name, perhaps after "*."; made lower case */

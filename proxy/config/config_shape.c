@@ -219,6 +219,8 @@ static const char *shape_text(struct shaper *shaper, const struct config_key *ke
         return check_path(key, text);
     case CONFIG_KIND_NAME:
         return check_name(text);
+    case CONFIG_KIND_POOL_NAME:
+        return strchr(text, '/') == NULL ? check_name(text) : "has a slash";
     case CONFIG_KIND_TOKEN:
         return config_is_token(text) ? NULL : "has a character that is not allowed here";
     case CONFIG_KIND_OPERATION:

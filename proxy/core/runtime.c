@@ -100,13 +100,15 @@ int runtime_start(struct runtime *runtime)
     return 0;
 }
 
-void runtime_drain(struct runtime *runtime)
+uint64_t runtime_drain(struct runtime *runtime)
 {
     pthread_mutex_lock(&runtime->lock);
     atomic_store(&runtime->draining, true);
     for (unsigned i = 0; i < runtime->worker_count; i++)
         worker_drain(&runtime->workers[i]);
+    uint64_t limit_ns = runtime->plan->config->drain_timeout_ns;
     pthread_mutex_unlock(&runtime->lock);
+    return limit_ns;
 }
 
 unsigned runtime_sessions(struct runtime *runtime)

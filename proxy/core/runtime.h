@@ -24,8 +24,11 @@ int runtime_listen(struct runtime *runtime);
 /* Starts the workers. 0 or -errno. */
 int runtime_start(struct runtime *runtime);
 
-/* Closes the listening sockets and idle connections; what is in progress goes on. */
-void runtime_drain(struct runtime *runtime);
+/*
+ * Closes the listening sockets and idle connections; what is in progress goes on, and no reload is
+ * taken any more. Returns how long to wait for it, in ns.
+ */
+uint64_t runtime_drain(struct runtime *runtime);
 
 /* Open client connections. */
 unsigned runtime_sessions(struct runtime *runtime);

@@ -174,6 +174,9 @@ static void numbers_and_units(void **state)
         {NFS_LISTENER POOLS "  nfs: { read-ahead: 4 MB }\n",
          "f:6:22: pools[0].nfs.read-ahead: `4 MB` has an unknown unit; expected a size such as "
          "64KiB (units B, KiB, MiB, GiB) from 64KiB to 1GiB\n"},
+        {LISTENERS "pools:\n- { name: a/b, servers: ['10.0.0.1:80'] }\n",
+         "f:4:11: pools[0].name: `a/b` has a slash; expected a name (letters, digits and "
+         "._-:@+)\n"},
         {LISTENERS POOLS "  flows: [{ name: a, weight: 0 }]\n",
          "f:6:30: pools[0].flows[0].weight: `0` is out of range; expected a number from 1 to "
          "1000000\n"},
