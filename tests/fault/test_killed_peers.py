@@ -75,9 +75,10 @@ def test_all_http_servers_killed_then_back(spillway, origin, client):
     assert one.ask().body == b"first"
     first.close()
     first.until(lambda: first.open == 0, "gone")
-    process.wait_until(lambda: one.ask("POST", body=b"x").status in (502, 503), "the loss is said")
+    process.wait_until(lambda: client(port).ask("POST", body=b"x").status in (502, 503), "the loss is said")
     origin(lambda exchange: answer(b"second"), port=back)
-    process.wait_until(lambda: one.ask("POST", body=b"x").body == b"second", "the server that is back gets requests")
+    process.wait_until(lambda: client(port).ask("POST", body=b"x").body == b"second", "the server that is back gets requests",
+                       every_s=0.1)
     assert proxy.metric("spillway_pool_outstanding", pool="farm") == 0
 
 
