@@ -115,7 +115,8 @@ $(foreach r,$(ROOMS),$(foreach f,$(filter tests/fuzz/$(r)/%,$(FUZZ_SOURCES)),$(e
 -include $(shell find $(FUZZ_OUT)/obj -name '*.d' 2>/dev/null)
 .SECONDARY:
 
-.PHONY: fuzz
+.PHONY: fuzz build-fuzz
+build-fuzz: $(FUZZ_TARGETS)
 fuzz: $(FUZZ_TARGETS) ## fuzz every parser for FUZZ_SECONDS (default 10) each
 	@for t in $(FUZZ_TARGETS); do n=$$(basename $$t); \
 	  corpus=$(FUZZ_OUT)/corpus/$$n; mkdir -p $$corpus; seeds=tests/fuzz/seeds/$$n; \
@@ -150,29 +151,37 @@ TIDY_STAMPS := $(patsubst %.c,$(BUILD)/tidy/%.ok,$(filter %.c,$(ALL_SOURCES)))
 tidy: $(TIDY_STAMPS)
 $(BUILD)/tidy/%.ok: %.c .clang-tidy
 	@mkdir -p $(@D)
+	@echo "  TIDY  $<"
 	@clang-tidy --quiet --warnings-as-errors='*' $< -- -std=gnu11 $(DEFINES) -I. $(PKG_CFLAGS) 2>$@.log || { cat $@.log; exit 1; }
 	@$(CC) -std=gnu11 $(DEFINES) -I. $(PKG_CFLAGS) -MM -MP -MT $@ -MF $(@:.ok=.d) $<
 	@touch $@
 -include $(shell find $(BUILD)/tidy -name '*.d' 2>/dev/null)
 
-.PHONY: check check-all
+# On every core, unless the caller has said how many jobs to run.
+PARALLEL = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
+.PHONY: check
 check: deps ## every test: lint, unit, property, fuzz, integration, under the sanitizers (SANITIZER=... for one alone)
 ifeq ($(SANITIZER),)
-	@$(MAKE) --no-print-directory lint all
+	@$(MAKE) --no-print-directory $(PARALLEL) lint all
+	@$(MAKE) --no-print-directory $(PARALLEL) SANITIZER=address,undefined all build-tests
 	@$(MAKE) --no-print-directory SANITIZER=address,undefined unit
+	@$(MAKE) --no-print-directory $(PARALLEL) SANITIZER=thread all build-tests
 	@$(MAKE) --no-print-directory SANITIZER=thread unit
+	@$(MAKE) --no-print-directory $(PARALLEL) build-fuzz
 	@$(MAKE) --no-print-directory fuzz
 	@$(MAKE) --no-print-directory SANITIZER=thread integration T=tests/integration/test_threads.py
 	@$(MAKE) --no-print-directory SANITIZER=address,undefined integration
 else
-	@$(MAKE) --no-print-directory unit integration
+	@$(MAKE) --no-print-directory $(PARALLEL) all build-tests
+	@$(MAKE) --no-print-directory unit
+	@$(MAKE) --no-print-directory integration
 endif
 	@echo "check: all passed"
 
 # ---------------------------------------------------------------- the demo and the benches
 .PHONY: demo
 demo: deps ## the main job on embedded services: two flows, without and with scheduling, HTTP and NFS
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory $(PARALLEL) all
 	@SPILLWAY_BIN=$(abspath $(OUT))/bin /usr/bin/python3 bench/demo.py
 
 BENCHES := $(patsubst bench/bench_%.py,%,$(wildcard bench/bench_*.py))
