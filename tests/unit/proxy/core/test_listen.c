@@ -42,6 +42,7 @@ static uint16_t port_of(int fd)
     struct sockaddr_in address;
     socklen_t length = sizeof(address);
 
+    memset(&address, 0, sizeof(address));
     assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &length), 0);
     return ntohs(address.sin_port);
 }
@@ -49,8 +50,9 @@ static uint16_t port_of(int fd)
 static bool can_connect(const struct config_endpoint *endpoint)
 {
     int fd = socket(endpoint->addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool connected = connect(fd, (const struct sockaddr *)&endpoint->addr, endpoint->len) == 0;
 
+    assert_true(fd >= 0);
+    bool connected = connect(fd, (const struct sockaddr *)&endpoint->addr, endpoint->len) == 0;
     close(fd);
     return connected;
 }
