@@ -210,7 +210,6 @@ static void on_plan(struct loop *loop, struct loop_message *message)
 
     (void)loop;
     worker->plan = next->plan;
-    http_worker_plan_changed(worker->http);
     plan_leave(old, worker);
     atomic_store(&worker->plan_taken, true);
 }

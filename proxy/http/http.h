@@ -18,9 +18,6 @@ struct http_worker *http_worker_create(struct worker *worker);
 /* Closes every session and server connection; after the loop has ended. NULL is accepted. */
 void http_worker_destroy(struct http_worker *http);
 
-/* Servers may have been added. */
-void http_worker_plan_changed(struct http_worker *http);
-
 /* Takes over an accepted, non-blocking socket. */
 void http_session_start(struct worker *worker, unsigned listener, int fd,
                         const struct sockaddr_storage *client);

@@ -52,6 +52,33 @@ static void on_timeout(struct timer *timer, uint64_t now_ns)
                                                            : "first-byte-timeout");
 }
 
+/* ------------------------------------------------------------------ idle ones */
+
+static void grow_idle(struct http_worker *http, unsigned count)
+{
+    struct http_idle *old = http->idle;
+
+    http->idle = memory_zalloc(count * sizeof(*http->idle), "idle server connections");
+    for (unsigned i = 0; i < count; i++) {
+        TAILQ_INIT(&http->idle[i].list);
+        if (i < http->idle_count) {
+            /* A list's head is part of its links, so the list moves as a whole. */
+            TAILQ_CONCAT(&http->idle[i].list, &old[i].list, idle);
+            http->idle[i].count = old[i].count;
+        }
+    }
+    http->idle_count = count;
+    free(old);
+}
+
+/* A reload may have added the server while this worker still had the plan before. */
+static struct http_idle *idle_of(struct http_worker *http, const struct server *server)
+{
+    if (server->index >= http->idle_count)
+        grow_idle(http, server->index + 8);
+    return &http->idle[server->index];
+}
+
 /* ------------------------------------------------------------------ ends */
 
 static void release(struct deferred *deferred)
@@ -63,7 +90,7 @@ static void release(struct deferred *deferred)
 
 static void leave_idle(struct http_upstream *upstream)
 {
-    struct http_idle *idle = &upstream->http->idle[upstream->server->index];
+    struct http_idle *idle = idle_of(upstream->http, upstream->server);
 
     TAILQ_REMOVE(&idle->list, upstream, idle);
     idle->count--;
@@ -95,7 +122,7 @@ void http_upstream_detach(struct http_upstream *upstream, bool reusable)
 {
     struct http_exchange *exchange = upstream->exchange;
     const struct config_pool *config = exchange->base.pool->config;
-    struct http_idle *idle = &upstream->http->idle[upstream->server->index];
+    struct http_idle *idle = idle_of(upstream->http, upstream->server);
     struct loop *loop = upstream->conn.loop;
 
     exchange->upstream = NULL;
@@ -142,7 +169,7 @@ static int connect_to(struct http_upstream *upstream, struct loop *loop)
 
 static struct http_upstream *take_idle(struct http_worker *http, const struct server *server)
 {
-    struct http_upstream *upstream = TAILQ_FIRST(&http->idle[server->index].list);
+    struct http_upstream *upstream = TAILQ_FIRST(&idle_of(http, server)->list);
 
     if (upstream != NULL)
         leave_idle(upstream);
@@ -338,33 +365,12 @@ static const struct conn_ops server_ops = {
 
 /* ------------------------------------------------------------------ the worker's part */
 
-void http_worker_plan_changed(struct http_worker *http)
-{
-    unsigned count = http->worker->runtime->server_count;
-
-    if (count <= http->idle_count)
-        return;
-    struct http_idle *old = http->idle;
-    http->idle = memory_zalloc(count * sizeof(*http->idle), "idle server connections");
-    for (unsigned i = 0; i < count; i++) {
-        TAILQ_INIT(&http->idle[i].list);
-        if (i < http->idle_count) {
-            /* A list's head is part of its links, so the list moves element by element. */
-            TAILQ_CONCAT(&http->idle[i].list, &old[i].list, idle);
-            http->idle[i].count = old[i].count;
-        }
-    }
-    http->idle_count = count;
-    free(old);
-}
-
 struct http_worker *http_worker_create(struct worker *worker)
 {
     struct http_worker *http = memory_zalloc(sizeof(*http), "a worker's HTTP state");
 
     http->worker = worker;
     TAILQ_INIT(&http->upstreams);
-    http_worker_plan_changed(http);
     return http;
 }
 
