@@ -84,7 +84,7 @@ struct server_meters {
 struct listener_meters {
     atomic_uint_fast64_t connections; /* accepted */
     atomic_uint_fast64_t open;        /* now */
-    atomic_uint_fast64_t rejected;    /* closed at once: connection limit, no descriptors */
+    atomic_uint_fast64_t rejected;    /* attempts to accept put off: no descriptors, no memory */
     atomic_uint_fast64_t malformed;   /* requests that broke the protocol's rules */
     atomic_uint_fast64_t not_found;   /* requests without a pool */
 };

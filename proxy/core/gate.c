@@ -559,12 +559,13 @@ void gate_server_failed(struct server *server, uint64_t now_ns)
     bool was_ready = server->state == SERVER_READY;
     mark_failed(server, now_ns);
     bool died = was_ready && server->state == SERVER_DEAD;
+    uint64_t dead_for_ns = server->pool->dead_for_ns;
     pthread_mutex_unlock(&server->pool->lock);
     if (died)
         log_warning("pool %s: server %s (%s) does not take connections; it is left out for %.1f s "
                     "at a time",
                     server->pool->name, server->name, server->address_text,
-                    (double)server->pool->dead_for_ns / 1e9);
+                    (double)dead_for_ns / 1e9);
 }
 
 static uint64_t client_hash(const struct sockaddr *client)
