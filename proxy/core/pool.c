@@ -276,9 +276,8 @@ struct flow *pool_flow_for(struct exchange *exchange)
 static void forget_flow(struct lane *lane, struct flow *flow)
 {
     sched_flow_detach(lane->sched, &flow->sched);
-    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): uthash keeps its table while it has
-     * entries. */
-    HASH_DELETE(hash, lane->flows, flow);
+    /* uthash keeps its table while it has entries. */
+    HASH_DELETE(hash, lane->flows, flow); /* NOLINT(clang-analyzer-core.NullDereference) */
     flow->class->instances--;
     free(flow);
 }
@@ -346,7 +345,7 @@ static void free_lane(struct lane *lane)
     sched_destroy(lane->sched);
     HASH_ITER(hash, lane->flows, flow, next)
     {
-        HASH_DELETE(hash, lane->flows, flow);
+        HASH_DELETE(hash, lane->flows, flow); /* NOLINT(clang-analyzer-unix.Malloc) */
         free(flow);
     }
     while ((server = TAILQ_FIRST(&lane->servers)) != NULL) {
@@ -363,7 +362,7 @@ void pool_destroy(struct pool *pool)
 
     while ((lane = TAILQ_FIRST(&pool->lanes)) != NULL) {
         TAILQ_REMOVE(&pool->lanes, lane, link);
-        free_lane(lane); /* NOLINT(clang-analyzer-unix.Malloc): it is off the list */
+        free_lane(lane);
     }
     while ((class = TAILQ_FIRST(&pool->classes)) != NULL) {
         TAILQ_REMOVE(&pool->classes, class, link);

@@ -27,6 +27,7 @@
     (UINT32_C(256) << 10)    /* queued output above which the source is paused */
 #define HTTP_FIELDS_MAX 1000 /* fields parsed at the most, whatever the configuration says */
 #define HTTP_LINGER_NS  UINT64_C(2000000000)
+#define HTTP_LOOK_NS    UINT64_C(1000000000) /* how often a silent client is looked at */
 #define HTTP_HOST_BYTES 256
 #define HTTP_PATH_BYTES 4096
 
@@ -51,7 +52,8 @@ struct http_session {
     uint8_t address_length;
     char address[46]; /* the client's, as text */
     uint64_t head_began_ns;
-    uint64_t sent_mark; /* conn.sent_bytes when the client was last seen to take something */
+    uint64_t body_deadline_ns; /* for the next piece of a request body */
+    uint64_t sent_mark;        /* conn.sent_bytes when the client was last seen to take something */
 };
 
 struct http_exchange {

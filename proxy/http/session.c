@@ -22,6 +22,13 @@ static bool waits_for_client(const struct http_session *session)
            (exchange != NULL && exchange->upstream != NULL && exchange->upstream->conn.paused);
 }
 
+static uint64_t next_look_ns(const struct http_session *session, uint64_t now_ns)
+{
+    uint64_t look_ns = now_ns + HTTP_LOOK_NS;
+
+    return look_ns < session->body_deadline_ns ? look_ns : session->body_deadline_ns;
+}
+
 void http_session_arm(struct http_session *session)
 {
     struct loop *loop = loop_of(session);
@@ -42,8 +49,11 @@ void http_session_arm(struct http_session *session)
             deadline_ns = session->head_began_ns + limits->header_ns;
             break;
         case HTTP_PHASE_EXCHANGE:
-            if (!session->exchange->request_done && session->exchange->upstream != NULL)
-                deadline_ns = now_ns + limits->body_idle_ns;
+            if (session->exchange != NULL && !session->exchange->request_done &&
+                session->exchange->upstream != NULL) {
+                session->body_deadline_ns = now_ns + limits->body_idle_ns;
+                deadline_ns = next_look_ns(session, now_ns);
+            }
             break;
         case HTTP_PHASE_TUNNEL:
             break;
@@ -62,7 +72,6 @@ static void on_timeout(struct timer *timer, uint64_t now_ns)
 {
     struct http_session *session = container_of(timer, struct http_session, timer);
 
-    (void)now_ns;
     if (waits_for_client(session) && session->phase != HTTP_PHASE_LINGER) {
         if (session->base.conn.sent_bytes != session->sent_mark) {
             http_session_arm(session);
@@ -78,7 +87,10 @@ static void on_timeout(struct timer *timer, uint64_t now_ns)
         http_session_error(session, 408, "The request did not arrive in time.", false, NULL);
         break;
     case HTTP_PHASE_EXCHANGE:
-        if (session->exchange->reply_begun) {
+        if (now_ns < session->body_deadline_ns) {
+            if (!conn_was_reset(&session->base.conn))
+                timer_set(&loop_of(session)->wheel, timer, next_look_ns(session, now_ns));
+        } else if (session->exchange->reply_begun) {
             http_exchange_abandon(session, "body-timeout");
             http_session_close(session, true);
         } else {

@@ -225,6 +225,16 @@ bool conn_error_is_local(int error)
            error == -EADDRINUSE || error == -EADDRNOTAVAIL || error == -EACCES || error == -EPERM;
 }
 
+bool conn_was_reset(struct conn *conn)
+{
+    if (!conn_is_open(conn) || conn->failed)
+        return true;
+    int error = socket_error(conn);
+    if (error != 0)
+        fail(conn, error);
+    return error != 0;
+}
+
 static void free_references(struct conn *conn)
 {
     block_free(&conn->loop->buffers, conn->references, sizeof(*conn->references));
@@ -452,7 +462,7 @@ void conn_resume(struct conn *conn)
 
 uint16_t conn_local_port(const struct conn *conn)
 {
-    struct sockaddr_storage address;
+    struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
     socklen_t length = sizeof(address);
 
     if (conn->fd < 0 || getsockname(conn->fd, (struct sockaddr *)&address, &length) < 0)

@@ -90,6 +90,12 @@ int conn_connect(struct conn *conn, struct loop *loop, const struct sockaddr *ad
  * server. */
 bool conn_error_is_local(int error);
 
+/*
+ * Asks whether the connection was reset. True: yes, and `failed` was called. A reset that comes
+ * right behind data causes no event of its own, so an owner that waits for more asks now and then.
+ */
+bool conn_was_reset(struct conn *conn);
+
 /* Closes the socket, drops what was not sent. Safe on a closed connection. */
 void conn_close(struct conn *conn);
 

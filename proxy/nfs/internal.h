@@ -48,6 +48,7 @@
 
 #define NFS_ORPHAN_NS     UINT64_C(10000000000)
 #define NFS_LINGER_NS     UINT64_C(2000000000) /* for the client to close after our FIN */
+#define NFS_LOOK_NS       UINT64_C(1000000000) /* how often a silent client's connection is looked at */
 #define NFS_HOLD_RETRY_NS UINT64_C(50000000)
 #define NFS_SAME_XID_MAX                                                                           \
     64 /* calls with one xid in flight on one connection; more is no client's need */
@@ -219,11 +220,12 @@ struct nfs_session {
     uint64_t waiting_bytes;         /* of its calls */
     uint64_t read_ahead_bytes;
     uint8_t state;
-    uint8_t pauses;             /* enum nfs_pause, added up */
-    struct timer receive_timer; /* in the middle of a record, or lingering */
-    struct timer stall_timer;   /* the client takes nothing */
-    struct timer retry_timer;   /* held calls */
-    uint64_t stall_sent_bytes;  /* what it had taken when stall_timer was set */
+    uint8_t pauses;               /* enum nfs_pause, added up */
+    struct timer receive_timer;   /* in the middle of a record, or lingering */
+    uint64_t receive_deadline_ns; /* for the next piece of a record */
+    struct timer stall_timer;     /* the client takes nothing */
+    struct timer retry_timer;     /* held calls */
+    uint64_t stall_sent_bytes;    /* what it had taken when stall_timer was set */
 };
 
 extern const struct session_ops nfs_session_ops;

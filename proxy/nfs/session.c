@@ -328,6 +328,22 @@ static bool takes_more(struct nfs_session *s)
     return false;
 }
 
+static void look_later(struct nfs_session *s, uint64_t now_ns)
+{
+    uint64_t look_ns = now_ns + NFS_LOOK_NS;
+
+    timer_set(&s->nfs->loop->wheel, &s->receive_timer,
+              look_ns < s->receive_deadline_ns ? look_ns : s->receive_deadline_ns);
+}
+
+static void wait_for_more(struct nfs_session *s)
+{
+    uint64_t now_ns = loop_now_ns(s->nfs->loop);
+
+    s->receive_deadline_ns = now_ns + timeouts_of(s)->body_idle_ns;
+    look_later(s, now_ns);
+}
+
 static void on_readable(struct conn *conn, uint8_t *bytes, size_t length)
 {
     struct nfs_session *s = of_conn(conn);
@@ -349,7 +365,7 @@ static void on_readable(struct conn *conn, uint8_t *bytes, size_t length)
             return;
         case NFS_RECORD_MORE:
             if (!nfs_incoming_is_idle(&s->incoming))
-                set_timer(s, &s->receive_timer, timeouts_of(s)->body_idle_ns);
+                wait_for_more(s);
             else
                 timer_clear(&s->receive_timer);
             return;
@@ -404,7 +420,12 @@ static void on_receive_timer(struct timer *timer, uint64_t now_ns)
             return;
         if (s->pauses != 0) {
             /* It is our doing that nothing comes. */
-            set_timer(s, timer, timeouts_of(s)->body_idle_ns);
+            wait_for_more(s);
+            return;
+        }
+        if (now_ns < s->receive_deadline_ns) {
+            if (!conn_was_reset(&s->session.conn))
+                look_later(s, now_ns);
             return;
         }
         log_limited(&limit, now_ns, CONFIG_LOG_WARNING,
