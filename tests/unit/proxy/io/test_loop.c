@@ -3,6 +3,7 @@
 #include "tests/unit/proxy/io/fixture.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 /* ------------------------------------------------------------------ messages */
 
@@ -104,6 +105,58 @@ static void another_thread_stops_a_sleeping_loop(void **state)
     assert_int_equal(pthread_create(&thread, NULL, stop_loop, loop), 0);
     loop_run(loop);
     pthread_join(thread, NULL);
+}
+
+struct wake_test {
+    struct loop *loop;
+    struct loop_message message;
+    struct timer guard;
+    unsigned come;
+    bool lost;
+};
+
+static void on_wake_message(struct loop *loop, struct loop_message *message)
+{
+    container_of(message, struct wake_test, message)->come++;
+    atomic_store(&loop->stopping, true);
+}
+
+static void on_guard(struct timer *timer, uint64_t now_ns)
+{
+    struct wake_test *test = container_of(timer, struct wake_test, guard);
+
+    (void)now_ns;
+    test->lost = true;
+    atomic_store(&test->loop->stopping, true);
+}
+
+static void *post_to_sleeper(void *argument)
+{
+    struct wake_test *test = argument;
+
+    while (!atomic_load(&test->loop->sleeping))
+        sched_yield();
+    loop_post(test->loop, &test->message, &test->message);
+    return NULL;
+}
+
+/* The guard is only reached when a wake-up is lost. */
+static void a_message_wakes_a_sleeping_loop(void **state)
+{
+    struct wake_test test = {.loop = *state, .message.run = on_wake_message};
+
+    timer_init(&test.guard, on_guard);
+    for (unsigned round = 1; round <= 50; round++) {
+        pthread_t thread;
+        atomic_store(&test.loop->stopping, false);
+        timer_set(&test.loop->wheel, &test.guard, loop_clock_ns() + UINT64_C(20000000000));
+        assert_int_equal(pthread_create(&thread, NULL, post_to_sleeper, &test), 0);
+        loop_run(test.loop);
+        pthread_join(thread, NULL);
+        assert_false(test.lost);
+        assert_int_equal(test.come, round);
+    }
+    timer_unlink(&test.guard);
 }
 
 /* ------------------------------------------------------------------ hooks */
@@ -379,6 +432,7 @@ int main(void)
         loop_test(winding_up_runs_what_was_posted),
         loop_test(messages_from_threads_all_come_in_their_order),
         loop_test(another_thread_stops_a_sleeping_loop),
+        loop_test(a_message_wakes_a_sleeping_loop),
         loop_test(pumps_run_before_resets_and_each_once),
         loop_test(what_pumps_send_goes_out_in_the_same_turn),
         loop_test(objects_are_freed_behind_everything_else),
