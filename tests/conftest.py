@@ -93,13 +93,12 @@ def shared_ganesha(net):
 
 
 @pytest.fixture
-def ganesha(shared_ganesha, net):
+def ganesha(shared_ganesha):
     """The NFS server, running, with an empty folder for the test."""
     if not shared_ganesha.server.running():
         shared_ganesha.start()
     shared_ganesha.new_folder()
-    yield shared_ganesha
-    net.end_jobs()
+    return shared_ganesha
 
 
 @pytest.fixture(scope="session", autouse=True)

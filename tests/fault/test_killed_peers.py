@@ -186,7 +186,7 @@ def test_killed_kernel_client_leaves_nothing_and_others_work(spillway, ganesha, 
     proxy = spillway(config, net=net)
     job = nfs.KernelJob(net, WRITE_AND_VERIFY.format(mount=nfs.mount_command(ganesha, "/mnt/n", "3", PORT)))
     job.says("WROTE 0", 120)
-    job.process.kill()
+    job.client.kill()
     proxy.wait_metric("spillway_pool_queue_length", 0, pool="farm")
     proxy.wait_metric("spillway_pool_outstanding", 0, pool="farm")
     with open(os.path.join(ganesha.folder, "text"), "w") as file:

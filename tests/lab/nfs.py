@@ -5,8 +5,8 @@
             It has no name, so runs beside each other do not collide and nothing is left behind: it is
             gone when the last process in it is.
     Ganesha rpcbind and nfs-ganesha with its VFS back end in that network, exporting one folder
-    kernel_job  boots user-mode Linux as 10.77.0.2 on the tap device, runs a shell script as its only
-            job, powers off, gives output and exit status
+    kernel_job  runs a shell script on user-mode Linux, 10.77.0.2 on the tap device, which boots when
+            first needed; gives output and exit status
 
 Needs root. Set SPILLWAY_TEST_NFS=no to leave these tests out where that is impossible; they are never
 left out silently.
@@ -47,7 +47,7 @@ class Net:
             "namespace", [process.tool("unshare"), "--net", "--mount", "--propagation", "private", "sh", "-c", script],
             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
         self.holder.wait_log("namespace ready")
-        self.jobs = []              # kernel clients; they share the one tap device
+        self.kernel = None
 
     def wrap(self, argv):
         pid = self.holder.pid
@@ -74,17 +74,22 @@ class Net:
             os.close(home)
             os.close(there)
 
-    def end_jobs(self):
-        """Ends kernel clients that a failed test left."""
-        for job in self.jobs:
-            job.kill()
-        self.jobs.clear()
+    def kernel_client(self):
+        """The kernel client, booted when there is none that is free (there is one tap device, so one at a time)."""
+        if self.kernel and (self.kernel.busy or not self.kernel.process.running()):
+            self.kernel.kill()
+            self.kernel = None
+        if not self.kernel:
+            self.kernel = KernelClient(self)
+        return self.kernel
 
     def connect(self, port, address=SERVER_ADDRESS, timeout_s=process.PATIENCE_S):
         """A TCP connection made within the namespace; the socket stays there, this thread does not."""
         return self._inside(lambda: socket.create_connection((address, port), timeout_s))
 
     def close(self):
+        if self.kernel:
+            self.kernel.kill()
         self.holder.kill()
 
 
@@ -189,54 +194,86 @@ $b mount -t sysfs sys /sys
 $b mount -t tmpfs tmpfs /run
 $b mount -t tmpfs tmpfs /mnt
 $b mount -t tmpfs tmpfs /var/tmp
-$b mount -t devtmpfs dev /dev
 {modules}
 ip link set lo up
 ip addr add {client}/24 dev vec0
 ip link set vec0 up
 echo LAB-KERNEL $($b uname -r)
-$b sh {job}
-echo LAB-STATUS $?
-$b poweroff -f
+n=1
+while :; do
+    until [ -e {home}/job$n.go ]; do $b sleep 0.05; done
+    echo LAB-JOB $n
+    $b sh {home}/job$n.sh 2>&1
+    echo LAB-STATUS $n $?
+    for m in /mnt/*; do $b umount -f -l $m 2>/dev/null; done
+    $b rm -rf /run/*
+    n=$((n + 1))
+done
 """
 
 
-class KernelJob:
-    """A running user-mode Linux; result() gives (exit status, output) once it has powered off."""
+class KernelClient:
+    """User-mode Linux, which runs one job after the other as they appear in its folder (it sees ours)."""
 
-    def __init__(self, net, script, memory_mib=256):
+    def __init__(self, net, memory_mib=256):
         self.home = process.scratch("spillway-kernel-")
         folder, modules = _kernel_modules()
-        job = os.path.join(self.home, "job.sh")
-        with open(job, "w") as text:
-            text.write(script)
         init = os.path.join(self.home, "init.sh")
         with open(init, "w") as text:
             text.write(INIT.format(modules="\n".join(f"$b insmod {folder}/{m}" for m in modules),
-                                   client=CLIENT_ADDRESS, job=job))
+                                   client=CLIENT_ADDRESS, home=self.home))
         os.chmod(init, 0o755)
         self.process = net.start("kernel-client", [
             process.tool("linux.uml"), f"mem={memory_mib}M", "rootfstype=hostfs", "rootflags=/", "ro",
             f"init={init}", "vec0:transport=tap,ifname=tap0,depth=128,gro=1",
             "con0=fd:0,fd:1", "con=null", "ssl=null", "quiet"], env={"TMPDIR": "/dev/shm"})
-        net.jobs.append(self.process)
+        self.jobs = 0
+        self.busy = False
 
-    def says(self, text, deadline_s=None):
-        self.process.wait_log(text, deadline_s)
+    def kill(self):
+        self.process.kill()
+
+
+class KernelJob:
+    """A shell script running on the kernel client; result() gives (exit status, output) at its end."""
+
+    def __init__(self, net, script):
+        self.client = net.kernel_client()
+        self.client.jobs += 1
+        self.client.busy = True
+        self.number = self.client.jobs
+        job = os.path.join(self.client.home, f"job{self.number}")
+        with open(job + ".sh", "w") as text:
+            text.write(script)
+        open(job + ".go", "w").close()
+
+    def output(self):
+        """(what it has written so far, its exit status or None)."""
+        log = self.client.process.log().replace("\r", "")
+        _, _, rest = log.partition(f"LAB-JOB {self.number}\n")
+        text, ended, status = rest.partition(f"LAB-STATUS {self.number} ")
+        return text, int(status.split()[0]) if ended and status.split() else None
+
+    def _until(self, condition, what, deadline_s):
+        def now():
+            assert self.client.process.running(), f"the kernel client ended:\n{self.client.process.log()[-3000:]}"
+            return condition()
+        process.wait_until(now, f"{what}; its output:\n{self.output()[0][-2000:]}", deadline_s, every_s=0.03)
+
+    def says(self, words, deadline_s=120):
+        self._until(lambda: words in self.output()[0] or self.output()[1] is not None, f"the job says {words!r}", deadline_s)
+        assert words in self.output()[0], f"the job ended without {words!r}:\n{self.output()[0][-3000:]}"
 
     def result(self, deadline_s=120):
-        self.process.wait(deadline_s)
-        output = self.process.log().replace("\r", "")
-        _, started, rest = output.partition("LAB-KERNEL ")
-        assert started, f"the kernel client did not boot:\n{output[-3000:]}"
-        status = re.search(r"^LAB-STATUS (\d+)$", rest, re.M)
-        assert status, f"the kernel client's job did not end:\n{rest[-3000:]}"
-        return int(status.group(1)), rest[:status.start()]
+        self._until(lambda: self.output()[1] is not None, "the job ends", deadline_s)
+        self.client.busy = False
+        text, status = self.output()
+        return status, text
 
 
-def kernel_job(net, script, deadline_s=120, **options):
-    """Boots, runs script, powers off; returns (exit status, output)."""
-    return KernelJob(net, script, **options).result(deadline_s)
+def kernel_job(net, script, deadline_s=120):
+    """Runs script on the kernel client; returns (exit status, output)."""
+    return KernelJob(net, script).result(deadline_s)
 
 
 def mount_command(ganesha, where, version, port, mount_port=None, options=""):
