@@ -130,7 +130,7 @@ PYTEST ?= /usr/bin/python3 -m pytest -q -p no:cacheprovider
 CHOSEN_TESTS = $(if $(ROOM),$(foreach t,$(TESTS),$(if $(findstring /$(ROOM)/,$(t)),$(t))),$(TESTS))
 export ASAN_OPTIONS ?= detect_leaks=1:abort_on_error=0:allocator_may_return_null=1
 export UBSAN_OPTIONS ?= print_stacktrace=1
-export TSAN_OPTIONS ?= halt_on_error=1
+export TSAN_OPTIONS ?= halt_on_error=1:allocator_may_return_null=1
 
 .PHONY: unit
 unit: $$(CHOSEN_TESTS) ## unit and property tests (ROOM=sched for one room; SANITIZER=address,undefined)
@@ -217,7 +217,7 @@ install: all ## install programs, man pages and sample configurations under PREF
 	install -m 755 $(OUT)/bin/spillway $(OUT)/bin/spillctl $(DESTDIR)$(PREFIX)/sbin
 	install -m 755 $(OUT)/bin/spillload $(OUT)/bin/spillorigin $(DESTDIR)$(PREFIX)/bin
 	for s in 1 5 8; do install -m 644 conf/man/*.$$s $(DESTDIR)$(PREFIX)/share/man/man$$s; done
-	install -m 644 conf/*.yaml $(DESTDIR)$(PREFIX)/share/doc/spillway
+	install -m 644 conf/*.yaml conf/spillway.service README.md CHANGELOG.md LICENSE docs/*.md $(DESTDIR)$(PREFIX)/share/doc/spillway
 
 .PHONY: clean help
 clean: ## remove everything that was built

@@ -207,7 +207,8 @@ static const struct config_shape scheduler_shape = {.keys = scheduler_keys,
 
 static const struct config_key queue_keys[] = {
     {"limit", CONFIG_KIND_COUNT, .fallback = "4096", .min = 1, .max = 100 * MILLION,
-     .help = "Requests waiting in the pool; more are refused (503, JUKEBOX) or held back.",
+     .help = "Requests waiting in the pool (NFS: for one of its servers); more are refused (503, "
+             "JUKEBOX) or held back.",
      AT(config_queue, limit)},
     {"flow-limit", CONFIG_KIND_COUNT, .fallback = "1024", .min = 1, .max = 100 * MILLION,
      .help = "Requests of one flow waiting.", AT(config_queue, flow_limit)},

@@ -270,29 +270,45 @@ static void hand_over(struct gate_side *side, struct exchange *exchange)
     batch->last = &exchange->message;
 }
 
-static void dispatch_lane(struct gate_side *side, struct lane *lane, struct exchange_list *own,
-                          uint64_t now_ns)
+static bool dispatch_one(struct gate_side *side, struct lane *lane, struct exchange_list *own,
+                         uint64_t now_ns)
 {
     struct pool *pool = lane->pool;
 
-    while (sched_queued(lane->sched) > 0 && pool_has_room(pool)) {
-        struct server *server = choose_server(lane, NULL, now_ns);
-        struct sched_item *item = server != NULL ? sched_dispatch(lane->sched, now_ns) : NULL;
-        if (item == NULL)
-            break;
-        struct exchange *exchange = container_of(item, struct exchange, item);
-        exchange->state = EXCHANGE_DISPATCHED;
-        exchange->dispatched_ns = now_ns;
-        exchange->class->queued--;
-        exchange->class->outstanding++;
-        pool->outstanding++;
-        pool->outstanding_cost += exchange->cost;
-        take_slot(exchange, server);
-        if (exchange->loop == side->loop)
-            STAILQ_INSERT_TAIL(own, exchange, link);
-        else
-            hand_over(side, exchange);
+    if (sched_queued(lane->sched) == 0 || !pool_has_room(pool))
+        return false;
+    struct server *server = choose_server(lane, NULL, now_ns);
+    struct sched_item *item = server != NULL ? sched_dispatch(lane->sched, now_ns) : NULL;
+    if (item == NULL)
+        return false;
+    struct exchange *exchange = container_of(item, struct exchange, item);
+    exchange->state = EXCHANGE_DISPATCHED;
+    exchange->dispatched_ns = now_ns;
+    exchange->class->queued--;
+    exchange->class->outstanding++;
+    pool->outstanding++;
+    pool->outstanding_cost += exchange->cost;
+    take_slot(exchange, server);
+    if (exchange->loop == side->loop)
+        STAILQ_INSERT_TAIL(own, exchange, link);
+    else
+        hand_over(side, exchange);
+    return true;
+}
+
+/* One from each lane in turn, going on where the last time ended: where the pool's total is short,
+ * no lane may take all of it. */
+static void dispatch(struct gate_side *side, struct exchange_list *own, uint64_t now_ns)
+{
+    struct pool *pool = side->pool;
+    struct lane *lane = pool->next_lane != NULL ? pool->next_lane : TAILQ_FIRST(&pool->lanes);
+    unsigned without = 0;
+
+    while (without < pool->lane_count) {
+        without = dispatch_one(side, lane, own, now_ns) ? 0 : without + 1;
+        lane = TAILQ_NEXT(lane, link) != NULL ? TAILQ_NEXT(lane, link) : TAILQ_FIRST(&pool->lanes);
     }
+    pool->next_lane = lane;
 }
 
 /* True when queued. */
@@ -308,7 +324,7 @@ static bool queue_exchange(struct gate_side *side, struct exchange *exchange,
         sched_enqueue(lane->sched, &exchange->flow->sched, &exchange->item, exchange->cost, now_ns);
     if (verdict != SCHED_OK) {
         /* What a server can take now does not wait, and so does not count against the limits. */
-        dispatch_lane(side, lane, dispatched, now_ns);
+        dispatch(side, dispatched, now_ns);
         verdict = sched_enqueue(lane->sched, &exchange->flow->sched, &exchange->item,
                                 exchange->cost, now_ns);
     }
@@ -377,11 +393,12 @@ static void pump_locked(struct gate_side *side, struct pump_result *result, uint
     {
         if (lane->unsettled)
             gate_update_depth(lane, now_ns);
-        if (sched_queued(lane->sched) > 0) {
-            dispatch_lane(side, lane, &result->dispatched, now_ns);
-            if (sched_queued(lane->sched) > 0 && lane_is_out(lane, now_ns))
-                flush_lane(side, lane, &result->refused, now_ns);
-        }
+    }
+    dispatch(side, &result->dispatched, now_ns);
+    TAILQ_FOREACH(lane, &pool->lanes, link)
+    {
+        if (sched_queued(lane->sched) > 0 && lane_is_out(lane, now_ns))
+            flush_lane(side, lane, &result->refused, now_ns);
         pool_retire_flows(lane, RETIRE_PER_PUMP);
     }
     /* Most were dispatched at once and never need the timer. */

@@ -8,8 +8,9 @@
  * room. Dispatches of other loops' exchanges are handed to them in one batch each.
  *
  * Depth: a server never has more than its depth outstanding, the pool never more than its total (if
- * set). A server that failed `dead_after` times in a row gets nothing for `dead_for`; then one
- * request tries it.
+ * set). In units of cost the last request sent may exceed it: a server with any room left takes the
+ * next one whole. A server that failed `dead_after` times in a row gets nothing for `dead_for`;
+ * then one request tries it.
  */
 #ifndef SPILLWAY_CORE_GATE_H
 #define SPILLWAY_CORE_GATE_H

@@ -51,7 +51,6 @@ struct server {
     uint64_t outstanding_cost;
     uint32_t failures; /* in a row */
     uint64_t dead_until_ns;
-    bool on_trial; /* dead, its time is over, and one request was sent to see */
     struct server_meters meters;
 };
 
@@ -122,6 +121,7 @@ struct pool {
     uint64_t dead_for_ns;
     TAILQ_HEAD(lane_list, lane) lanes;
     unsigned lane_count;
+    struct lane *next_lane; /* whose turn it is to dispatch; NULL: the first's */
     TAILQ_HEAD(flow_class_list, flow_class) classes;
     struct gate_side *sides; /* by loop index */
     unsigned side_count;

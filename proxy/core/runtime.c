@@ -173,6 +173,21 @@ static void explain(const struct config_errors *errors, char *why, size_t size)
     }
 }
 
+/* A log that can't be opened is no reason to keep the old configuration, but it is said, in the old
+ * log. */
+static void take_over_logs(const struct config_log *config)
+{
+    int error = log_open(config);
+
+    if (error < 0)
+        log_error("reload: can't open the log %s: %s; writing goes on to the old one",
+                  config->target.text, strerror(-error));
+    error = access_log_open(config);
+    if (error < 0)
+        log_error("reload: can't open the access log %s: %s; writing goes on to the old one",
+                  config->access.text, strerror(-error));
+}
+
 static void take_over(struct runtime *runtime, struct config *config)
 {
     struct plan *plan = plan_build(runtime, config);
@@ -180,8 +195,7 @@ static void take_over(struct runtime *runtime, struct config *config)
     runtime->plan = plan;
     for (unsigned i = 0; i < runtime->worker_count; i++)
         worker_switch_plan(&runtime->workers[i], plan);
-    log_open(&config->log);
-    access_log_open(&config->log);
+    take_over_logs(&config->log);
 }
 
 static int reload_locked(struct runtime *runtime, struct config_errors *errors)

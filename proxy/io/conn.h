@@ -33,7 +33,7 @@
 #include <sys/uio.h>
 
 #define CONN_REFERENCES      62 /* queued references before the connection sends early */
-#define CONN_READ_TURN_BYTES (UINT32_C(1) << 20)  /* by one connection in one turn */
+#define CONN_READ_TURN_BYTES (UINT32_C(1) << 20)  /* by one connection in one go */
 #define CONN_BACKLOG_BYTES   (UINT32_C(64) << 10) /* watermarks must not lie below: see `drained` */
 
 struct conn_ops {

@@ -495,6 +495,43 @@ static void clients_keep_their_lane_and_are_spread(void **state)
     world_close(&world);
 }
 
+/* The pool's total is shorter than what the servers take: no lane may have all of it. */
+static void a_short_total_goes_round_the_lanes(void **state)
+{
+    enum { REQUESTS = 60 };
+    static struct request requests[REQUESTS];
+    struct world world = world_open(ARRAY "    depth: 2\n");
+    struct lane *lanes[3];
+    struct lane *lane;
+    unsigned count = 0;
+
+    (void)state;
+    TAILQ_FOREACH(lane, &pool_of(&world)->lanes, link)
+    {
+        lanes[count++] = lane;
+    }
+    for (unsigned i = 0; i < REQUESTS; i++) {
+        request_init(&requests[i], &world, 0, "default", NULL);
+        requests[i].exchange.lane = lanes[i / (REQUESTS / 3)];
+        gate_submit(&requests[i].exchange);
+    }
+    settle_all(&world);
+    for (unsigned done = 0; done < 30; done++) {
+        assert_int_equal(count_dispatched(requests, REQUESTS), 2);
+        finish(oldest_dispatched(requests, REQUESTS), OUTCOME_ANSWERED);
+        settle_all(&world);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        unsigned served = 0;
+        for (unsigned j = 0; j < REQUESTS; j++)
+            served += requests[j].exchange.lane == lanes[i] && requests[j].released > 0;
+        assert_int_equal(served, 10);
+    }
+    finish_all(requests, REQUESTS, &world);
+    assert_pool_at_rest(pool_of(&world));
+    world_close(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -514,6 +551,7 @@ int main(void)
         cmocka_unit_test(a_raised_depth_dispatches_without_a_new_request),
         cmocka_unit_test(changes_of_unknown_names_say_what_there_is),
         cmocka_unit_test(clients_keep_their_lane_and_are_spread),
+        cmocka_unit_test(a_short_total_goes_round_the_lanes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
