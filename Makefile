@@ -132,7 +132,8 @@ export ASAN_OPTIONS ?= detect_leaks=1:abort_on_error=0:allocator_may_return_null
 export UBSAN_OPTIONS ?= print_stacktrace=1
 export TSAN_OPTIONS ?= halt_on_error=1:allocator_may_return_null=1
 
-.PHONY: unit
+.PHONY: build-tests unit
+build-tests: $(TESTS)
 unit: $$(CHOSEN_TESTS) ## unit and property tests (ROOM=sched for one room; SANITIZER=address,undefined)
 	@failed=; for t in $(CHOSEN_TESTS); do echo "== $${t#$(OUT)/tests/}"; $$t || failed="$$failed $$t"; done; \
 	  if [ -n "$$failed" ]; then echo "failed:$$failed"; exit 1; fi
