@@ -501,7 +501,7 @@ static void a_short_total_goes_round_the_lanes(void **state)
     enum { REQUESTS = 60 };
     static struct request requests[REQUESTS];
     struct world world = world_open(ARRAY "    depth: 2\n");
-    struct lane *lanes[3];
+    struct lane *lanes[3] = {NULL};
     struct lane *lane;
     unsigned count = 0;
 
