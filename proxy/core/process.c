@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char pid_path[PATH_MAX];
@@ -47,8 +48,15 @@ unsigned process_session_limit(unsigned workers)
 
 static int check_old_pid_file(const char *path)
 {
-    FILE *file = fopen(path, "re");
+    struct stat status;
     int pid = 0;
+
+    /* Opening a FIFO would wait for its other end, with every signal blocked. */
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode)) {
+        log_error("pid-file %s: is not a regular file", path);
+        return -EINVAL;
+    }
+    FILE *file = fopen(path, "re");
 
     if (file == NULL)
         return 0;

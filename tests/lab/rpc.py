@@ -323,7 +323,7 @@ def canned(request, size=4096):
     if request.procedure == READ:
         arguments = Reader(request.arguments)
         arguments.opaque()
-        offset, count = arguments.u64(), arguments.u32()
+        offset, count = arguments.u64(), min(arguments.u32(), 8 << 20)
         data = bytes([offset & 0xFF]) * count
         return success(request.xid, u32(0, 0) + u32(count, 0) + opaque(data))
     if request.procedure == WRITE:

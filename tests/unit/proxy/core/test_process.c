@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -106,6 +107,10 @@ static void a_file_that_cannot_be_made_is_an_error(void **state)
     (void)state;
     snprintf(nowhere, sizeof(nowhere), "%s/missing/pid", directory);
     assert_int_equal(process_write_pid_file(nowhere), -ENOENT);
+    /* Opening this one would wait for a reader. */
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(process_write_pid_file(path), -EINVAL);
+    assert_int_equal(unlink(path), 0);
 }
 
 static void open_files_are_raised_as_far_as_allowed(void **state)
