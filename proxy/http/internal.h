@@ -79,6 +79,7 @@ struct http_exchange {
     bool reply_keep;   /* that head promised to keep the client connection */
     bool server_keep;  /* the server allows another request */
     uint16_t status;   /* answered with; 0: nothing yet */
+    uint16_t interims; /* 1xx replies so far */
     uint32_t target_offset, target_length; /* in `head` */
 };
 

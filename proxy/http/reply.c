@@ -8,6 +8,8 @@
 
 #define HEAD_ROOM_BYTES 512 /* for the fields we add */
 
+#define INTERIMS_MAX 1000 /* 1xx before the final reply; they are a courtesy, not a stream */
+
 static const struct http1_limits reply_limits = {.request_line_bytes = 16 << 10,
                                                  .head_bytes = 128 << 10};
 
@@ -79,6 +81,10 @@ static void interim(struct http_upstream *upstream, const struct http1_head *hea
     struct http_exchange *exchange = upstream->exchange;
     struct http1_forward_reply how = how_to(exchange);
 
+    if (++exchange->interims > INTERIMS_MAX) {
+        bad_reply(upstream, "interim replies without end");
+        return;
+    }
     if (head->status == 101) {
         if (!exchange->wants_upgrade || !exchange->request_done) {
             bad_reply(upstream, "101 without having been asked to upgrade");

@@ -189,6 +189,15 @@ def test_servers_nonsense_becomes_502(spillway, origin, client, case):
     proxy.wait_metric("spillway_server_errors_total", 1, pool="farm")
 
 
+def test_interim_replies_without_end_are_502(spillway, origin, client):
+    server = origin(lambda exchange: b"HTTP/1.1 103 Early Hints\r\n\r\n" * 2000 + Origin.CLOSE)
+    port = process.free_port()
+    spillway(http_config([server.address], port))
+    one = client(port)
+    one.send(request("POST", body=b"x"))
+    assert one.final("POST").status == 502
+
+
 @pytest.mark.parametrize("rest", [b"", b"zz\r\n", b"5\r\nabc"], ids=["closed", "bad size", "cut"])
 def test_reply_that_breaks_off_is_cut_not_completed(spillway, origin, client, rest):
     server = origin(lambda exchange: b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n" + rest + Origin.CLOSE)
