@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures shared by the integration and fault tests; children's logs are added to a failure's report."""
+"""Fixtures shared by the integration and fault tests; children's logs are added to a failure's
+report."""
 import os
 import signal
 import sys
@@ -8,8 +9,8 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from lab import http, nfs, process, rpc                     # noqa: E402
-from lab.spillway import Spillway                       # noqa: E402
+from lab import http, nfs, process, rpc  # noqa: E402
+from lab.spillway import Spillway  # noqa: E402
 
 
 def pytest_configure(config):
@@ -35,6 +36,7 @@ def closing():
     def later(thing):
         things.append(thing)
         return thing
+
     yield later
     for thing in things[::-1]:
         thing.close()
@@ -48,6 +50,7 @@ def spillway():
     def start(*arguments, **options):
         started.append(Spillway(*arguments, **options))
         return started[-1]
+
     yield start
     try:
         for proxy in started[::-1]:

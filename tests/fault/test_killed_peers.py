@@ -12,14 +12,25 @@ from lab.spillway import http_config, nfs_config
 
 @pytest.fixture
 def both(spillway, closing):
-    """(web port, NFS port, [two services], proxy): one pool of two HTTP servers, one NFS pool of one."""
+    """(web port, NFS port, [two services], proxy): one pool of two HTTP servers, one NFS pool of
+    one."""
     services = [closing(Service(4, "2ms", "exponential")) for _ in range(2)]
     web, nas = process.free_port(), process.free_port()
-    config = http_config([{"name": f"s{n}", "address": s.http, "depth": 4} for n, s in enumerate(services)], web,
-                         {"retry": {"attempts": 2, "dead-after": 1, "dead-for": "300ms"}})
-    config["listeners"].append({"name": "nas", "bind": [f"127.0.0.1:{nas}"], "protocol": "nfs", "pool": "array"})
-    config["pools"].append({"name": "array", "servers": [{"name": "n0", "address": services[0].nfs, "depth": 4}],
-                            "retry": {"dead-for": "300ms"}})
+    config = http_config(
+        [{"name": f"s{n}", "address": s.http, "depth": 4} for n, s in enumerate(services)],
+        web,
+        {"retry": {"attempts": 2, "dead-after": 1, "dead-for": "300ms"}},
+    )
+    config["listeners"].append(
+        {"name": "nas", "bind": [f"127.0.0.1:{nas}"], "protocol": "nfs", "pool": "array"}
+    )
+    config["pools"].append(
+        {
+            "name": "array",
+            "servers": [{"name": "n0", "address": services[0].nfs, "depth": 4}],
+            "retry": {"dead-for": "300ms"},
+        }
+    )
     return web, nas, services, spillway(config)
 
 
@@ -28,7 +39,10 @@ def http_load(port, name="web", duration="30s"):
 
 
 def nfs_load(port, name="nas", duration="30s"):
-    return Load([f"name={name},proto=nfs,target=127.0.0.1:{port},concurrency=16,op=read,bytes=65536"], duration)
+    return Load(
+        [f"name={name},proto=nfs,target=127.0.0.1:{port},concurrency=16,op=read,bytes=65536"],
+        duration,
+    )
 
 
 def wait_growth(proxy, name, amount, **labels):
@@ -62,7 +76,9 @@ def test_killed_http_server_costs_its_requests_only(both, closing):
     wait_growth(proxy, "spillway_pool_requests_total", 500, pool="farm")
     figures = load.finish()["web"]
     failed = sum(n for kind, n in figures["outcomes"].items() if kind != "ok")
-    assert failed <= 40, figures["outcomes"]       # those in its slots, and one at each time it was tried again
+    assert failed <= 40, figures[
+        "outcomes"
+    ]  # those in its slots, and one at each time it was tried again
     assert proxy.metric("spillway_server_up", server="s1") == 0
     assert proxy.metric("spillway_pool_outstanding", pool="farm") <= 4
 
@@ -70,15 +86,22 @@ def test_killed_http_server_costs_its_requests_only(both, closing):
 def test_all_http_servers_killed_then_back(spillway, origin, client):
     port, back = process.free_port(), process.free_port()
     first = origin(lambda exchange: answer(b"first"), port=back)
-    proxy = spillway(http_config([f"127.0.0.1:{back}"], port, {"retry": {"dead-after": 1, "dead-for": "200ms"}}))
+    proxy = spillway(
+        http_config([f"127.0.0.1:{back}"], port, {"retry": {"dead-after": 1, "dead-for": "200ms"}})
+    )
     one = client(port)
     assert one.ask().body == b"first"
     first.close()
     first.until(lambda: first.open == 0, "gone")
-    process.wait_until(lambda: client(port).ask("POST", body=b"x").status in (502, 503), "the loss is said")
+    process.wait_until(
+        lambda: client(port).ask("POST", body=b"x").status in (502, 503), "the loss is said"
+    )
     origin(lambda exchange: answer(b"second"), port=back)
-    process.wait_until(lambda: client(port).ask("POST", body=b"x").body == b"second", "the server that is back gets requests",
-                       every_s=0.1)
+    process.wait_until(
+        lambda: client(port).ask("POST", body=b"x").body == b"second",
+        "the server that is back gets requests",
+        every_s=0.1,
+    )
     assert proxy.metric("spillway_pool_outstanding", pool="farm") == 0
 
 
@@ -89,7 +112,9 @@ def test_killed_nfs_server_closes_or_resends_and_comes_back(both, closing, rpc_c
     address = services[0].nfs
     services[0].close()
     proxy.wait_metric("spillway_pool_outstanding", 0, pool="array")
-    again = process.Process("spillorigin-again", [process.program("spillorigin"), "--nfs", address, "--slots", "4"])
+    again = process.Process(
+        "spillorigin-again", [process.program("spillorigin"), "--nfs", address, "--slots", "4"]
+    )
     again.wait_log("ready")
     load.close()
 
@@ -101,16 +126,21 @@ def test_killed_nfs_server_closes_or_resends_and_comes_back(both, closing, rpc_c
             return None
         finally:
             one.close()
+
     process.wait_until(works, "NFS works again")
     again.kill()
 
 
-def test_killed_proxy_closes_both_sides_and_a_new_one_starts_at_once(spillway, origin, rpc_server, client, rpc_client):
+def test_killed_proxy_closes_both_sides_and_a_new_one_starts_at_once(
+    spillway, origin, rpc_server, client, rpc_client
+):
     web_server, nas_server = origin(), rpc_server()
     web, nas = process.free_port(), process.free_port()
     pid_file = os.path.join(process.scratch(), "pid")
     config = http_config([web_server.address], web, **{"pid-file": pid_file})
-    config["listeners"].append({"name": "nas", "bind": [f"127.0.0.1:{nas}"], "protocol": "nfs", "pool": "array"})
+    config["listeners"].append(
+        {"name": "nas", "bind": [f"127.0.0.1:{nas}"], "protocol": "nfs", "pool": "array"}
+    )
     config["pools"].append({"name": "array", "servers": [{"address": nas_server.address}]})
     proxy = spillway(config)
     one, two = client(web), rpc_client(nas)
@@ -120,7 +150,7 @@ def test_killed_proxy_closes_both_sides_and_a_new_one_starts_at_once(spillway, o
     assert one.closed() and two.closed()
     web_server.until(lambda: web_server.open == 0, "server connections closed")
     nas_server.until(lambda: nas_server.open == 0, "server connections closed")
-    config["admin"] = {"socket": proxy.socket}      # the dead one's
+    config["admin"] = {"socket": proxy.socket}  # the dead one's
     again = spillway(config, wait=False)
     again.process.wait_listening(web, nas)
     assert client(web).ask().status == 200
@@ -157,7 +187,9 @@ def verify(ganesha, output):
 @pytest.mark.parametrize("version", ["3", "4.1"])
 def test_kernel_client_survives_the_servers_kill_during_writes(spillway, ganesha, net, version):
     proxy = spillway(nfs.proxy_config(PORT, pool={"retry": {"dead-for": "200ms"}}), net=net)
-    job = nfs.KernelJob(net, WRITE_AND_VERIFY.format(mount=nfs.mount_command(ganesha, "/mnt/n", version, PORT)))
+    job = nfs.KernelJob(
+        net, WRITE_AND_VERIFY.format(mount=nfs.mount_command(ganesha, "/mnt/n", version, PORT))
+    )
     job.says("WROTE 1", 120)
     ganesha.crash()
     ganesha.start()
@@ -171,7 +203,9 @@ def test_kernel_client_survives_the_servers_kill_during_writes(spillway, ganesha
 def test_kernel_client_survives_the_proxys_kill_during_writes(spillway, ganesha, net, version):
     config = nfs.proxy_config(PORT)
     proxy = spillway(config, net=net)
-    job = nfs.KernelJob(net, WRITE_AND_VERIFY.format(mount=nfs.mount_command(ganesha, "/mnt/n", version, PORT)))
+    job = nfs.KernelJob(
+        net, WRITE_AND_VERIFY.format(mount=nfs.mount_command(ganesha, "/mnt/n", version, PORT))
+    )
     job.says("WROTE 1", 120)
     proxy.kill()
     spillway(config, net=net)
@@ -184,7 +218,9 @@ def test_killed_kernel_client_leaves_nothing_and_others_work(spillway, ganesha, 
     """Power off in the middle of writes: no FIN ever comes, only a tap device without a machine."""
     config = nfs.proxy_config(PORT, listener={"timeouts": {"client-idle": "1s", "body-idle": "1s"}})
     proxy = spillway(config, net=net)
-    job = nfs.KernelJob(net, WRITE_AND_VERIFY.format(mount=nfs.mount_command(ganesha, "/mnt/n", "3", PORT)))
+    job = nfs.KernelJob(
+        net, WRITE_AND_VERIFY.format(mount=nfs.mount_command(ganesha, "/mnt/n", "3", PORT))
+    )
     job.says("WROTE 0", 120)
     job.client.kill()
     proxy.wait_metric("spillway_pool_queue_length", 0, pool="farm")
@@ -198,17 +234,29 @@ def test_libnfs_killed_in_the_middle_of_a_copy(spillway, ganesha, net):
     proxy = spillway(nfs.proxy_config(PORT), net=net)
     here = process.scratch(parent="/dev/shm")
     process.run(["truncate", "-s", "2G", f"{here}/sent"])
-    copy = net.start("nfs-cp", [process.tool("nfs-cp"), f"{here}/sent", nfs.url(ganesha, "copy", PORT)])
+    copy = net.start(
+        "nfs-cp", [process.tool("nfs-cp"), f"{here}/sent", nfs.url(ganesha, "copy", PORT)]
+    )
     proxy.wait_metric("spillway_pool_bytes_in_total", lambda count: count > 16 << 20, pool="farm")
     copy.kill()
     proxy.wait_metric("spillway_pool_outstanding", 0, pool="farm")
-    process.wait_until(lambda: not nfs.connections(net, nfs.NFS_PORT), "its server connection closed")
+    process.wait_until(
+        lambda: not nfs.connections(net, nfs.NFS_PORT), "its server connection closed"
+    )
     os.unlink(f"{here}/sent")
 
 
 def test_server_killed_while_scripted_calls_are_queued(spillway, rpc_server, rpc_client):
     server, port = rpc_server(), process.free_port()
-    proxy = spillway(nfs_config([server.address], port, {"retry": {"attempts": 1, "dead-for": "100ms"}}, None, {"depth": 2}))
+    proxy = spillway(
+        nfs_config(
+            [server.address],
+            port,
+            {"retry": {"attempts": 1, "dead-for": "100ms"}},
+            None,
+            {"depth": 2},
+        )
+    )
     server.pause()
     clients = [rpc_client(port) for _ in range(4)]
     for one in clients:
@@ -216,7 +264,7 @@ def test_server_killed_while_scripted_calls_are_queued(spillway, rpc_server, rpc
             one.send(rpc.call(xid, rpc.NFS, 3, rpc.GETATTR, rpc.opaque(b"h")))
     proxy.wait_metric("spillway_pool_queue_length", 18, pool="farm")
     server.close()
-    for one in clients:         # each is told: by a close, or (for calls never sent) by the word for later
+    for one in clients:  # each is told: by a close, or (for calls never sent) by the word for later
         try:
             while True:
                 assert one.reply().results.u32() == rpc.NFS3ERR_JUKEBOX

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When the machine runs out of something: descriptors, disk for logs. Requests come first, and nothing spins."""
+"""When the machine runs out of something: descriptors, disk for logs. Requests come first, and
+nothing spins."""
 import os
 import resource
 import time
@@ -17,7 +18,9 @@ def cpu_seconds(pid):
 
 def test_descriptor_exhaustion_is_survived(spillway, origin, client):
     server, port = origin(), process.free_port()
-    proxy = spillway(http_config([server.address], port), limits=[(resource.RLIMIT_NOFILE, (64, 64))])
+    proxy = spillway(
+        http_config([server.address], port), limits=[(resource.RLIMIT_NOFILE, (64, 64))]
+    )
     first = client(port)
     assert first.ask().status == 200
     crowd = []
@@ -32,7 +35,8 @@ def test_descriptor_exhaustion_is_survived(spillway, origin, client):
         except OSError:
             pass
     assert first.ask().status == 200, "a client that is in must not suffer"
-    # A listener that is ready and can't be accepted from must not make the loop spin. (The pause is what is measured.)
+    # A listener that is ready and can't be accepted from must not make the loop spin. (The pause
+    # is what is measured.)
     before = cpu_seconds(proxy.pid)
     time.sleep(1)
     assert cpu_seconds(proxy.pid) - before < 0.5, "spins while out of descriptors"
@@ -46,6 +50,7 @@ def test_descriptor_exhaustion_is_survived(spillway, origin, client):
                 return one.ask().status == 200
         except (OSError, http.Ended):
             return False
+
     process.wait_until(served, "new clients are served again")
     assert first.ask().status == 200
     assert proxy.process.running()
@@ -54,16 +59,19 @@ def test_descriptor_exhaustion_is_survived(spillway, origin, client):
 def test_descriptor_exhaustion_towards_servers_is_said_not_hung(spillway, origin, client):
     """No descriptor is left for a server connection: an answer comes all the same."""
     server, port = origin(), process.free_port()
-    proxy = spillway(http_config([server.address], port, {"idle-connections": 0}), limits=[(resource.RLIMIT_NOFILE, (64, 64))])
+    proxy = spillway(
+        http_config([server.address], port, {"idle-connections": 0}),
+        limits=[(resource.RLIMIT_NOFILE, (64, 64))],
+    )
     crowd = [client(port) for _ in range(80)]
     statuses = []
     for one in crowd:
         try:
             one.send(request())
-            one.sock.settimeout(0.01 if None in statuses else 2)    # they are accepted in order
+            one.sock.settimeout(0.01 if None in statuses else 2)  # they are accepted in order
             statuses.append(one.reply().status)
         except (OSError, http.Ended):
-            statuses.append(None)       # never accepted, or closed at once
+            statuses.append(None)  # never accepted, or closed at once
     assert statuses.count(200) >= 20
     assert set(statuses) <= {200, 502, 503, None}
     for one in crowd:
@@ -74,15 +82,32 @@ def test_descriptor_exhaustion_towards_servers_is_said_not_hung(spillway, origin
 
 def on_small_disk(folder, size):
     """Wraps a command: `folder` is a file system of that size, seen by it alone."""
-    return [process.tool("unshare"), "--mount", "--propagation", "private", "sh", "-c",
-            f'mount -t tmpfs -o size={size} tmpfs {folder} && exec "$@"', "sh"]
+    return [
+        process.tool("unshare"),
+        "--mount",
+        "--propagation",
+        "private",
+        "sh",
+        "-c",
+        f'mount -t tmpfs -o size={size} tmpfs {folder} && exec "$@"',
+        "sh",
+    ]
 
 
 def test_full_disk_for_logs_costs_lines_not_requests(spillway, origin, client):
     server, port, folder = origin(), process.free_port(), process.scratch()
-    proxy = spillway(http_config([server.address], port, log={
-        "access": f"{folder}/access.log", "target": f"{folder}/spillway.log", "level": "debug"}),
-        wrap=on_small_disk(folder, "64k"))
+    proxy = spillway(
+        http_config(
+            [server.address],
+            port,
+            log={
+                "access": f"{folder}/access.log",
+                "target": f"{folder}/spillway.log",
+                "level": "debug",
+            },
+        ),
+        wrap=on_small_disk(folder, "64k"),
+    )
     one = client(port)
     for number in range(2000):
         assert one.ask(target=f"/{number}/" + "x" * 100).status == 200
@@ -96,11 +121,17 @@ def test_full_disk_for_logs_costs_lines_not_requests(spillway, origin, client):
     def logged():
         with open(f"{inside}/access.log", errors="replace") as log:
             return "/after" in log.read()
+
     process.wait_until(logged, "the access log goes on")
 
 
 def test_log_folder_that_is_not_there_is_said_at_start(spillway, origin):
-    proxy = spillway(http_config([origin().address], process.free_port(), log={"access": "/nonexistent/access.log"}), wait=False)
+    proxy = spillway(
+        http_config(
+            [origin().address], process.free_port(), log={"access": "/nonexistent/access.log"}
+        ),
+        wait=False,
+    )
     assert proxy.process.wait() != 0
     proxy.stopped = True
     assert "/nonexistent/access.log" in proxy.log()
@@ -109,7 +140,9 @@ def test_log_folder_that_is_not_there_is_said_at_start(spillway, origin):
 def test_log_pipe_that_breaks_does_not_end_the_proxy(spillway, origin, client):
     """stderr goes to a pipe whose reader is gone."""
     server, port = origin(), process.free_port()
-    spillway(http_config([server.address], port, log={"access": "stderr", "level": "debug"}),
-             wrap=["bash", "-c", 'exec "$@" 2> >(exec true)', "bash"])
+    spillway(
+        http_config([server.address], port, log={"access": "stderr", "level": "debug"}),
+        wrap=["bash", "-c", 'exec "$@" 2> >(exec true)', "bash"],
+    )
     for _ in range(50):
         assert client(port).ask().status == 200

@@ -10,15 +10,18 @@ from lab.spillway import http_config
 @pytest.fixture
 def road(spillway, origin):
     """road(handler) gives (proxy's port, origin, proxy)."""
+
     def build(handler=None, pool=None, listener=None, **options):
         server = origin(handler, **options)
         port = process.free_port()
         proxy = spillway(http_config([server.address], port, pool, listener))
         return port, server, proxy
+
     return build
 
 
 # ------------------------------------------------ with nginx behind
+
 
 @pytest.fixture
 def before_nginx(spillway, nginx):
@@ -39,7 +42,7 @@ def test_head_has_the_length_and_no_body(before_nginx, nginx, client):
     one = client(before_nginx)
     reply = one.ask("HEAD", "/page.txt")
     assert (reply.status, reply.get("content-length")) == (200, b"1234")
-    assert one.ask("GET", "/page.txt").body == b"x" * 1234      # nothing was left on the connection
+    assert one.ask("GET", "/page.txt").body == b"x" * 1234  # nothing was left on the connection
 
 
 def test_post_body_reaches_the_server(before_nginx, client):
@@ -96,12 +99,19 @@ def test_curl_downloads_and_uploads(before_nginx, nginx):
     base = f"http://127.0.0.1:{before_nginx}"
     curl = [process.tool("curl"), "-sS", "--fail"]
     assert process.run(curl + [f"{base}/page.txt"]).stdout == "through curl\n" * 1000
-    assert process.run(curl + ["-d", "@" + nginx.files + "/page.txt", f"{base}/post"]).stdout == "posted\n"
-    done = process.run(curl + ["-o", "/dev/null", "-o", "/dev/null", "-w", "%{num_connects} ", f"{base}/", f"{base}/"])
+    assert (
+        process.run(curl + ["-d", "@" + nginx.files + "/page.txt", f"{base}/post"]).stdout
+        == "posted\n"
+    )
+    done = process.run(
+        curl
+        + ["-o", "/dev/null", "-o", "/dev/null", "-w", "%{num_connects} ", f"{base}/", f"{base}/"]
+    )
     assert done.stdout.split() == ["1", "0"], "curl's second request must find the connection open"
 
 
 # ------------------------------------------------ pipelining
+
 
 def test_pipelined_requests_are_answered_in_order(road, client):
     port, server, _ = road(lambda exchange: answer(exchange.request.target))
@@ -113,14 +123,16 @@ def test_pipelined_requests_are_answered_in_order(road, client):
 
 def test_pipelined_replies_stay_in_order_when_the_first_is_slowest(road, client):
     import threading
+
     second_arrived = threading.Event()
 
     def handler(exchange):
         if exchange.request.target == b"/first":
-            second_arrived.wait(2)      # the proxy may or may not send the second meanwhile
+            second_arrived.wait(2)  # the proxy may or may not send the second meanwhile
         else:
             second_arrived.set()
         return answer(exchange.request.target)
+
     port, _, _ = road(handler)
     one = client(port)
     one.send(request(target="/first") + request(target="/second") + request(target="/third"))
@@ -155,22 +167,30 @@ def test_a_few_empty_lines_before_a_request_are_skipped(road, client):
 
 # ------------------------------------------------ framing
 
+
 def test_chunked_request_arrives_whole(road, client):
     port, server, _ = road()
     one = client(port)
-    one.send("PUT /c HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
-             "5\r\nhello\r\n6;ext=\"1\"\r\n world\r\n0\r\nX-Trailer: t\r\nContent-Length: 3\r\n\r\n")
+    one.send(
+        "PUT /c HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+        '5\r\nhello\r\n6;ext="1"\r\n world\r\n0\r\nX-Trailer: t\r\nContent-Length: 3\r\n\r\n'
+    )
     assert one.reply().status == 200
     got = server.requests[0]
     assert got.body == b"hello world"
     assert got.all("content-length") == []
-    assert b"content-length" not in [n.lower() for n, _ in got.trailers], "a framing field among the trailers"
+    assert b"content-length" not in [
+        n.lower() for n, _ in got.trailers
+    ], "a framing field among the trailers"
     assert b"ext" not in b"".join(n + v for n, v in got.fields)
 
 
 def test_chunked_reply_arrives_whole(road, client):
-    reply_bytes = (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" +
-                   b"".join(b"%x\r\n" % n + b"z" * n + b"\r\n" for n in range(1, 400)) + b"0\r\n\r\n")
+    reply_bytes = (
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        + b"".join(b"%x\r\n" % n + b"z" * n + b"\r\n" for n in range(1, 400))
+        + b"0\r\n\r\n"
+    )
     port, server, _ = road(lambda exchange: reply_bytes)
     one = client(port)
     for _ in range(3):
@@ -197,15 +217,21 @@ def test_head_reply_keeps_the_length_as_words_only(road, client):
 
 @pytest.mark.parametrize("status", ["204 No Content", "304 Not Modified"])
 def test_body_where_none_may_be_is_dropped_and_the_connection_not_reused(road, client, status):
-    port, server, _ = road(lambda exchange: answer(b"HTTP/1.1 200 Forged\r\nContent-Length: 0\r\n\r\n", status))
+    port, server, _ = road(
+        lambda exchange: answer(b"HTTP/1.1 200 Forged\r\nContent-Length: 0\r\n\r\n", status)
+    )
     one = client(port)
     for number in range(1, 4):
         assert one.ask().status == int(status[:3])
-        assert server.accepted == number, "a connection with bytes of an impossible body was used again"
+        assert (
+            server.accepted == number
+        ), "a connection with bytes of an impossible body was used again"
 
 
 def test_body_in_reply_to_head_is_dropped(road, client):
-    port, server, _ = road(lambda exchange: answer(b"HTTP/1.1 200 Forged\r\nContent-Length: 0\r\n\r\n"))
+    port, server, _ = road(
+        lambda exchange: answer(b"HTTP/1.1 200 Forged\r\nContent-Length: 0\r\n\r\n")
+    )
     one = client(port)
     for number in range(1, 3):
         assert one.ask("HEAD").status == 200
@@ -213,7 +239,9 @@ def test_body_in_reply_to_head_is_dropped(road, client):
 
 
 def test_reply_to_http10_client_is_dechunked_and_closed(road, client):
-    port, _, _ = road(lambda exchange: b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n")
+    port, _, _ = road(
+        lambda exchange: b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
+    )
     one = client(port)
     one.send("GET / HTTP/1.0\r\n\r\n")
     reply = one.reply()
@@ -251,12 +279,14 @@ def test_connection_close_of_the_server_is_not_the_clients(road, client):
 
 # ------------------------------------------------ 1xx
 
+
 def test_expect_100_continue_is_forwarded(road, client):
     def handler(exchange):
         assert exchange.request.get("expect").lower() == b"100-continue"
         exchange.send(b"HTTP/1.1 100 Continue\r\n\r\n")
         exchange.stream.request_body(exchange.request)
         return answer(exchange.request.body)
+
     port, server, _ = road(handler, early=True)
     one = client(port)
     one.send("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n")
@@ -267,20 +297,24 @@ def test_expect_100_continue_is_forwarded(road, client):
 
 
 def test_expect_100_continue_final_status_may_win(road, client):
-    port, _, _ = road(lambda exchange: answer(b"no", "417 Expectation Failed") + Origin.CLOSE, early=True)
+    port, _, _ = road(
+        lambda exchange: answer(b"no", "417 Expectation Failed") + Origin.CLOSE, early=True
+    )
     one = client(port)
     one.send("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n")
     reply = one.reply()
     assert reply.status == 417
     if reply.get("connection") == b"close":
         assert one.closed()
-    else:       # the body must be read and dropped, never taken for a request
+    else:  # the body must be read and dropped, never taken for a request
         one.send(b"body" + request("PUT", body=b""))
         assert one.reply().status == 417
 
 
 def test_informational_replies_pass(road, client):
-    port, _, _ = road(lambda exchange: b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n" + answer())
+    port, _, _ = road(
+        lambda exchange: b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n" + answer()
+    )
     one = client(port)
     one.send(request())
     hints = one.reply()
@@ -289,7 +323,9 @@ def test_informational_replies_pass(road, client):
 
 
 def test_early_reply_is_relayed_and_the_server_connection_not_reused(road, client):
-    port, server, _ = road(lambda exchange: answer(b"too much", "413 Content Too Large") + Origin.CLOSE, early=True)
+    port, server, _ = road(
+        lambda exchange: answer(b"too much", "413 Content Too Large") + Origin.CLOSE, early=True
+    )
     one = client(port)
     one.send("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n" + "x" * 1000)
     assert one.reply().status == 413

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of any size stream with back-pressure, in bounded memory. SPILLWAY_TEST_BODY_GIB=10 for the long form."""
+"""Bodies of any size stream with back-pressure, in bounded memory. SPILLWAY_TEST_BODY_GIB=10 for
+the long form."""
 import hashlib
 import os
 import threading
@@ -72,19 +73,20 @@ def test_large_upload_in_constant_memory(spillway, origin, client, watermark):
 
 
 def test_slow_reader_holds_the_server_back_not_the_memory(spillway, origin, client, watermark):
-    """A client that does not read: the server's sending must stop, long before the body is through."""
+    """A client that does not read: the server must be stopped long before the body is through."""
     sent = []
 
     def handler(exchange):
         exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (256 << 20))
         block = bytes(1 << 16)
-        exchange.sock.settimeout(1.0)   # only so that a server thread held back can be seen to be
+        exchange.sock.settimeout(1.0)  # only so that a server thread held back can be seen to be
         try:
             for _ in range((256 << 20) >> 16):
                 exchange.sock.sendall(block)
                 sent.append(len(block))
         except TimeoutError:
             sent.append("held back")
+
     server = origin(handler)
     port = process.free_port()
     proxy = spillway(http_config([server.address], port))
@@ -104,6 +106,7 @@ def test_slow_server_holds_the_client_back_not_the_memory(spillway, origin, clie
         go.wait(process.PATIENCE_S)
         exchange.stream.request_body(exchange.request, keep=False)
         return answer()
+
     server = origin(handler, early=True, receive_buffer=65536)
     port = process.free_port()
     proxy = spillway(http_config([server.address], port))
@@ -122,7 +125,7 @@ def test_slow_server_holds_the_client_back_not_the_memory(spillway, origin, clie
     one.sock.settimeout(process.PATIENCE_S)
     go.set()
     while sent < size:
-        sent += one.sock.send(block[:size - sent])
+        sent += one.sock.send(block[: size - sent])
     assert one.reply().status == 200
 
 
@@ -138,7 +141,7 @@ def test_many_slow_readers_in_bounded_memory(spillway, origin, client, watermark
         one.send(request())
     server.wait_requests(40)
     for one in readers:
-        one.stream.more()       # every reply has begun
+        one.stream.more()  # every reply has begun
     assert peak.peak - before < 40 * (1 << 20) + GROWTH, "more than 1 MiB for a stalled client"
     total = sum(one.reply(keep=False).body_bytes for one in readers)
     assert total == 40 * len(body)
@@ -147,29 +150,56 @@ def test_many_slow_readers_in_bounded_memory(spillway, origin, client, watermark
 def test_slow_reader_is_dropped_after_client_idle(spillway, origin, client):
     server = origin(lambda exchange: answer(bytes(64 << 20)))
     port = process.free_port()
-    proxy = spillway(http_config([server.address], port, listener={"timeouts": {"client-idle": "500ms"}}))
+    proxy = spillway(
+        http_config([server.address], port, listener={"timeouts": {"client-idle": "500ms"}})
+    )
     one = client(port, receive_buffer=16384)
     one.send(request())
     one.stream.more()
-    server.until(lambda: server.open == 0, "the server's connection of a client that reads nothing closed")
+    server.until(
+        lambda: server.open == 0, "the server's connection of a client that reads nothing closed"
+    )
     proxy.wait_metric("spillway_pool_outstanding", 0, pool="farm")
 
 
 @pytest.mark.parametrize("framing", ["length", "chunked"])
 def test_bodies_of_odd_sizes_keep_every_byte(spillway, origin, client, framing):
-    server = origin(lambda exchange: answer(hashlib.sha256(exchange.request.body).hexdigest().encode()))
+    server = origin(
+        lambda exchange: answer(hashlib.sha256(exchange.request.body).hexdigest().encode())
+    )
     port = process.free_port()
     spillway(http_config([server.address], port))
     one = client(port)
     noise = os.urandom(1 << 20)
-    for size in (0, 1, 2, 1023, 4095, 4096, 4097, 65535, 65536, 65537, 262143, 262144, 262145, 1 << 20):
+    for size in (
+        0,
+        1,
+        2,
+        1023,
+        4095,
+        4096,
+        4097,
+        65535,
+        65536,
+        65537,
+        262143,
+        262144,
+        262145,
+        1 << 20,
+    ):
         body = noise[:size]
         if framing == "length":
             one.send(request("PUT", "/", body=body))
         else:
-            pieces = b"".join(b"%x\r\n" % len(body[at:at + 7919]) + body[at:at + 7919] + b"\r\n"
-                              for at in range(0, size, 7919))
-            one.send(b"PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + pieces + b"0\r\n\r\n")
+            pieces = b"".join(
+                b"%x\r\n" % len(body[at : at + 7919]) + body[at : at + 7919] + b"\r\n"
+                for at in range(0, size, 7919)
+            )
+            one.send(
+                b"PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+                + pieces
+                + b"0\r\n\r\n"
+            )
         assert one.reply().body.decode() == hashlib.sha256(body).hexdigest(), size
 
 

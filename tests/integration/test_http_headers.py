@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Header fields on the road: what is removed, what is added, which target counts (RFC 9110 §7.6, RFC 9112 §3.2, RFC 7239)."""
+"""Header fields on the road: what is removed, what is added, which target counts (RFC 9110 §7.6,
+RFC 9112 §3.2, RFC 7239)."""
 import pytest
 
 from lab import process
@@ -14,6 +15,7 @@ def road(spillway, origin):
         port = process.free_port()
         spillway(http_config([server.address], port, listener=listener))
         return port, server
+
     return build
 
 
@@ -23,8 +25,14 @@ def names(message):
 
 def test_hop_by_hop_fields_stay_on_their_hop(road, client):
     port, server = road()
-    fields = [("Connection", "keep-alive, X-Private, te"), ("X-Private", "1"), ("Keep-Alive", "timeout=5"),
-              ("TE", "trailers"), ("Proxy-Connection", "keep-alive"), ("X-Public", "2")]
+    fields = [
+        ("Connection", "keep-alive, X-Private, te"),
+        ("X-Private", "1"),
+        ("Keep-Alive", "timeout=5"),
+        ("TE", "trailers"),
+        ("Proxy-Connection", "keep-alive"),
+        ("X-Public", "2"),
+    ]
     assert client(port).ask(fields=fields).status == 200
     got = server.requests[0]
     for gone in (b"x-private", b"keep-alive", b"te", b"proxy-connection", b"upgrade"):
@@ -33,8 +41,16 @@ def test_hop_by_hop_fields_stay_on_their_hop(road, client):
 
 
 def test_hop_by_hop_fields_of_replies_too(road, client):
-    port, _ = road(lambda exchange: answer(fields=[("Connection", "X-Private"), ("X-Private", "1"),
-                                                   ("Keep-Alive", "timeout=5"), ("X-Public", "2")]))
+    port, _ = road(
+        lambda exchange: answer(
+            fields=[
+                ("Connection", "X-Private"),
+                ("X-Private", "1"),
+                ("Keep-Alive", "timeout=5"),
+                ("X-Public", "2"),
+            ]
+        )
+    )
     reply = client(port).ask()
     assert b"x-private" not in names(reply) and b"keep-alive" not in names(reply)
     assert reply.get("x-public") == b"2"
@@ -55,7 +71,10 @@ def test_nominating_framing_or_routing_fields_does_not_lose_them(road, client, n
     if reply.status == 400:
         assert server.requests == []
     else:
-        assert (server.requests[0].get("host"), server.requests[0].body) == (b"test.example", b"12345")
+        assert (server.requests[0].get("host"), server.requests[0].body) == (
+            b"test.example",
+            b"12345",
+        )
 
 
 def test_via_and_forwarding_fields_are_added(road, client):
@@ -80,15 +99,27 @@ def test_reply_has_via(road, client):
 
 def test_forwarding_fields_of_strangers_are_replaced(road, client):
     port, server = road()
-    client(port).ask(fields=[("X-Forwarded-For", "6.6.6.6"), ("Forwarded", "for=6.6.6.6"),
-                             ("X-Forwarded-Proto", "https"), ("X-Forwarded-Host", "evil.example")])
+    client(port).ask(
+        fields=[
+            ("X-Forwarded-For", "6.6.6.6"),
+            ("Forwarded", "for=6.6.6.6"),
+            ("X-Forwarded-Proto", "https"),
+            ("X-Forwarded-Host", "evil.example"),
+        ]
+    )
     assert b"6.6.6.6" not in server.requests[0].head
     assert b"evil" not in server.requests[0].head and b"https" not in server.requests[0].head
 
 
 def test_forwarding_fields_of_trusted_proxies_are_extended(road, client):
     port, server = road(**{"trusted-proxies": ["127.0.0.0/8"]})
-    client(port).ask(fields=[("X-Forwarded-For", "6.6.6.6"), ("Forwarded", "for=6.6.6.6"), ("X-Forwarded-Proto", "https")])
+    client(port).ask(
+        fields=[
+            ("X-Forwarded-For", "6.6.6.6"),
+            ("Forwarded", "for=6.6.6.6"),
+            ("X-Forwarded-Proto", "https"),
+        ]
+    )
     got = server.requests[0]
     assert b", ".join(got.all("x-forwarded-for")) == b"6.6.6.6, 127.0.0.1"
     assert b", ".join(got.all("forwarded")).lower().startswith(b"for=6.6.6.6")
@@ -97,9 +128,19 @@ def test_forwarding_fields_of_trusted_proxies_are_extended(road, client):
 
 def test_other_fields_pass_in_order_and_unchanged(road, client):
     port, server = road()
-    fields = [("Cookie", "a=1; b=2"), ("Accept", "text/html;q=0.5, */*"), ("X-A", "1"), ("X-A", "2"), ("X-Empty", "")]
+    fields = [
+        ("Cookie", "a=1; b=2"),
+        ("Accept", "text/html;q=0.5, */*"),
+        ("X-A", "1"),
+        ("X-A", "2"),
+        ("X-Empty", ""),
+    ]
     client(port).ask(fields=fields)
-    got = [(n.decode(), v.decode()) for n, v in server.requests[0].fields if n in (b"Cookie", b"Accept", b"X-A", b"X-Empty")]
+    got = [
+        (n.decode(), v.decode())
+        for n, v in server.requests[0].fields
+        if n in (b"Cookie", b"Accept", b"X-A", b"X-Empty")
+    ]
     assert got == fields
 
 
@@ -116,9 +157,12 @@ def test_bytes_beyond_ascii_in_values_pass(road, client):
 
 # ------------------------------------------------ targets
 
+
 def test_absolute_form_wins_over_host(road, client):
     port, server = road()
-    assert client(port).ask("GET", "http://Real.example/path?q=1", host="other.example").status == 200
+    assert (
+        client(port).ask("GET", "http://Real.example/path?q=1", host="other.example").status == 200
+    )
     got = server.requests[0]
     assert got.target == b"/path?q=1"
     assert got.get("host").lower() == b"real.example"
@@ -158,13 +202,29 @@ def test_http10_without_host_gets_one(road, client):
 
 # ------------------------------------------------ routes
 
+
 def test_routes_choose_the_pool_by_normalised_target(spillway, origin, client):
     one, two = origin(lambda exchange: answer(b"api")), origin(lambda exchange: answer(b"static"))
     port = process.free_port()
-    spillway({"listeners": [{"name": "front", "bind": [f"127.0.0.1:{port}"], "protocol": "http", "routes": [
-        {"match": {"path": "/api"}, "pool": "api"}, {"match": {"host": "static.example"}, "pool": "static"}]}],
-        "pools": [{"name": "api", "servers": [{"address": one.address}]},
-                  {"name": "static", "servers": [{"address": two.address}]}]})
+    spillway(
+        {
+            "listeners": [
+                {
+                    "name": "front",
+                    "bind": [f"127.0.0.1:{port}"],
+                    "protocol": "http",
+                    "routes": [
+                        {"match": {"path": "/api"}, "pool": "api"},
+                        {"match": {"host": "static.example"}, "pool": "static"},
+                    ],
+                }
+            ],
+            "pools": [
+                {"name": "api", "servers": [{"address": one.address}]},
+                {"name": "static", "servers": [{"address": two.address}]},
+            ],
+        }
+    )
     ask = client(port).ask
     assert ask("GET", "/api/x").body == b"api"
     assert ask("GET", "/other/../%61pi/x").body == b"api"
@@ -178,9 +238,19 @@ def test_routes_choose_the_pool_by_normalised_target(spillway, origin, client):
 def test_unknown_host_leaves_the_connection_usable(spillway, origin, client):
     server = origin()
     port = process.free_port()
-    spillway({"listeners": [{"name": "front", "bind": [f"127.0.0.1:{port}"], "protocol": "http", "routes": [
-        {"match": {"host": "known.example"}, "pool": "farm"}]}],
-        "pools": [{"name": "farm", "servers": [{"address": server.address}]}]})
+    spillway(
+        {
+            "listeners": [
+                {
+                    "name": "front",
+                    "bind": [f"127.0.0.1:{port}"],
+                    "protocol": "http",
+                    "routes": [{"match": {"host": "known.example"}, "pool": "farm"}],
+                }
+            ],
+            "pools": [{"name": "farm", "servers": [{"address": server.address}]}],
+        }
+    )
     one = client(port)
     one.send(request(host="unknown.example") + request(host="known.example"))
     assert [one.reply().status, one.reply().status] == [404, 200]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits and time limits, each with its own status (RFC 9110 §15.5): 413, 414, 431, 408, 504, 503 with Retry-After."""
+"""Limits and time limits, each with its own status (RFC 9110 §15.5): 413, 414, 431, 408, 504, 503
+with Retry-After."""
 import socket
 import threading
 
@@ -13,17 +14,22 @@ from lab.spillway import http_config
 @pytest.fixture
 def road(spillway, origin):
     """road(handler, listener=..., pool=...) gives (port, origin, proxy)."""
+
     def build(handler=None, listener=None, pool=None, server=None, **options):
         backend = origin(handler, **options)
         port = process.free_port()
         return port, backend, spillway(http_config([backend.address], port, pool, listener, server))
+
     return build
 
 
-LIMITS = {"limits": {"request-line": "1KiB", "header": "4KiB", "header-fields": 20, "body": "10KiB"}}
+LIMITS = {
+    "limits": {"request-line": "1KiB", "header": "4KiB", "header-fields": 20, "body": "10KiB"}
+}
 
 
 # ------------------------------------------------ sizes
+
 
 def test_long_request_line_is_414(road, client):
     port, server, _ = road(listener=LIMITS)
@@ -48,9 +54,15 @@ def test_request_line_within_the_limit_passes(road, client):
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize("fields", [
-    [("X-Long", "y" * 5000)], [(f"X-{n}", "y" * 100) for n in range(19)] + [("X", "z" * 3000)],
-    [(f"X-{n}", "") for n in range(21)]], ids=["one field", "the section", "too many"])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        [("X-Long", "y" * 5000)],
+        [(f"X-{n}", "y" * 100) for n in range(19)] + [("X", "z" * 3000)],
+        [(f"X-{n}", "") for n in range(21)],
+    ],
+    ids=["one field", "the section", "too many"],
+)
 def test_large_header_section_is_431(road, client, fields):
     port, server, _ = road(listener=LIMITS)
     one = client(port)
@@ -95,7 +107,7 @@ def test_connections_beyond_the_limit_wait_for_a_place(road, client):
     port, server, proxy = road(listener={"limits": {"connections": 5}})
     kept = [client(port) for _ in range(5)]
     assert all(one.ask().status == 200 for one in kept)
-    sixth = client(port)            # the kernel's backlog takes it
+    sixth = client(port)  # the kernel's backlog takes it
     sixth.send(request(target="/sixth"))
     assert all(one.ask().status == 200 for one in kept)
     assert proxy.metric("spillway_listener_connections_open", listener="front") == 5
@@ -105,6 +117,7 @@ def test_connections_beyond_the_limit_wait_for_a_place(road, client):
 
 
 # ------------------------------------------------ time
+
 
 def test_slow_header_is_408(road, client):
     port, server, _ = road(listener={"timeouts": {"header": "300ms"}})
@@ -118,7 +131,7 @@ def test_header_dripping_byte_by_byte_is_still_408(road, client):
     port, server, _ = road(listener={"timeouts": {"header": "500ms"}})
     one = client(port)
     one.sock.settimeout(0.05)
-    with pytest.raises(OSError):        # ends when the proxy has closed
+    with pytest.raises(OSError):  # ends when the proxy has closed
         for _ in range(2000):
             one.send("G")
             try:
@@ -151,8 +164,10 @@ def test_body_that_stops_is_408(road, client):
 
 def test_server_that_says_nothing_is_504(road, client):
     hold = threading.Event()
-    port, server, proxy = road(lambda exchange: hold.wait(process.PATIENCE_S) and None,
-                               pool={"timeouts": {"first-byte": "300ms"}})
+    port, server, proxy = road(
+        lambda exchange: hold.wait(process.PATIENCE_S) and None,
+        pool={"timeouts": {"first-byte": "300ms"}},
+    )
     assert client(port).ask("POST", body=b"x").status == 504
     hold.set()
     server.until(lambda: server.open == 0, "the late server's connection closed")
@@ -161,8 +176,12 @@ def test_server_that_says_nothing_is_504(road, client):
 
 def test_reply_that_stops_is_cut(road, client):
     hold = threading.Event()
-    port, _, _ = road(lambda exchange: exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf") or
-                      hold.wait(process.PATIENCE_S) and None, pool={"timeouts": {"idle": "300ms"}})
+    port, _, _ = road(
+        lambda exchange: exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
+        or hold.wait(process.PATIENCE_S)
+        and None,
+        pool={"timeouts": {"idle": "300ms"}},
+    )
     one = client(port)
     one.send(request())
     with pytest.raises(http.Ended):
@@ -175,14 +194,19 @@ def test_server_that_does_not_accept_is_503_or_504(spillway, client):
         full.bind(("127.0.0.1", 0))
         full.listen(0)
         fillers = []
-        for _ in range(4):      # its accept queue is full: further SYNs are dropped
+        for _ in range(4):  # its accept queue is full: further SYNs are dropped
             filler = socket.socket()
             filler.setblocking(False)
             filler.connect_ex(full.getsockname())
             fillers.append(filler)
         port = process.free_port()
-        spillway(http_config([f"127.0.0.1:{full.getsockname()[1]}"], port,
-                             {"timeouts": {"connect": "300ms"}, "retry": {"attempts": 1}}))
+        spillway(
+            http_config(
+                [f"127.0.0.1:{full.getsockname()[1]}"],
+                port,
+                {"timeouts": {"connect": "300ms"}, "retry": {"attempts": 1}},
+            )
+        )
         assert client(port).ask().status in (502, 503, 504)
         for filler in fillers:
             filler.close()
@@ -190,9 +214,10 @@ def test_server_that_does_not_accept_is_503_or_504(spillway, client):
 
 # ------------------------------------------------ queues
 
+
 @pytest.fixture
 def held(road):
-    """held(...) gives (port, origin, proxy, release): a server that answers only after release()."""
+    """held(...): (port, origin, proxy, release); the server answers only after release()."""
     events = []
 
     def build(**options):
@@ -202,7 +227,9 @@ def held(road):
         def handler(exchange):
             go.wait(process.PATIENCE_S)
             return answer()
+
         return (*road(handler, server={"depth": 1}, **options), go.set)
+
     yield build
     for go in events:
         go.set()
@@ -240,9 +267,12 @@ def test_full_pool_queue_is_503_with_retry_after(held, client):
 
 
 def test_full_queue_of_one_flow_leaves_room_for_others(held, client):
-    port, server, proxy, release = held(pool={
-        "queue": {"limit": 100, "flow-limit": 2},
-        "flows": [{"name": "greedy", "weight": 1, "match": {"header": {"X-Flow": "greedy"}}}]})
+    port, server, proxy, release = held(
+        pool={
+            "queue": {"limit": 100, "flow-limit": 2},
+            "flows": [{"name": "greedy", "weight": 1, "match": {"header": {"X-Flow": "greedy"}}}],
+        }
+    )
     greedy = [("X-Flow", "greedy")]
     waiting = [client(port) for _ in range(3)]
     waiting[0].send(request(fields=greedy))

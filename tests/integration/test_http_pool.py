@@ -16,11 +16,13 @@ def named(name):
 @pytest.fixture
 def farm(spillway, origin):
     """farm(handlers, pool) gives (port, origins, proxy)."""
+
     def build(handlers, pool=None, server=None, **top):
         servers = [origin(handler) for handler in handlers]
         port = process.free_port()
         proxy = spillway(http_config([s.address for s in servers], port, pool, None, server, **top))
         return port, servers, proxy
+
     return build
 
 
@@ -38,12 +40,15 @@ def test_least_outstanding_avoids_the_busy_server(farm, client):
     def slow(exchange):
         go.wait(process.PATIENCE_S)
         return answer(b"slow")
+
     port, servers, _ = farm([slow, named("fast")], {"balance": "least-outstanding"})
     stuck = client(port)
-    while not servers[0].requests:      # until one sticks at the slow server
+    while not servers[0].requests:  # until one sticks at the slow server
         stuck.send(request())
         before = len(servers[1].requests)
-        process.wait_until(lambda: servers[0].requests or len(servers[1].requests) > before, "some server has it")
+        process.wait_until(
+            lambda: servers[0].requests or len(servers[1].requests) > before, "some server has it"
+        )
         if not servers[0].requests:
             assert stuck.reply().body == b"fast"
     one = client(port)
@@ -64,6 +69,7 @@ def test_depth_of_a_server_is_never_exceeded(farm, client):
         with lock:
             now[0] -= 1
         return answer()
+
     port, servers, proxy = farm([handler], server={"depth": 3})
     clients = [client(port) for _ in range(12)]
     for one in clients:
@@ -83,6 +89,7 @@ def test_depth_of_the_pool_bounds_all_servers(farm, client):
     def handler(exchange):
         gate.acquire(timeout=process.PATIENCE_S)
         return answer()
+
     port, servers, proxy = farm([handler, handler], {"depth": 4}, server={"depth": 8})
     clients = [client(port) for _ in range(10)]
     for one in clients:
@@ -96,11 +103,17 @@ def test_depth_of_the_pool_bounds_all_servers(farm, client):
 
 # ------------------------------------------------ dead servers
 
+
 def test_dead_server_is_skipped(spillway, origin, client):
     living = origin(named("living"))
     port = process.free_port()
-    proxy = spillway(http_config([f"127.0.0.1:{process.free_port()}", living.address], port,
-                                 {"retry": {"attempts": 2, "dead-after": 1, "dead-for": "60s"}}))
+    proxy = spillway(
+        http_config(
+            [f"127.0.0.1:{process.free_port()}", living.address],
+            port,
+            {"retry": {"attempts": 2, "dead-after": 1, "dead-for": "60s"}},
+        )
+    )
     one = client(port)
     assert [one.ask().body for _ in range(10)] == [b"living"] * 10
     assert proxy.metric("spillway_server_connect_errors_total", pool="farm") == 1
@@ -109,13 +122,20 @@ def test_dead_server_is_skipped(spillway, origin, client):
 def test_dead_server_is_tried_again_and_comes_back(spillway, origin, client):
     living, back = origin(named("living")), process.free_port()
     port = process.free_port()
-    proxy = spillway(http_config([{"name": "phoenix", "address": f"127.0.0.1:{back}"}, living.address], port,
-                                 {"retry": {"attempts": 2, "dead-after": 1, "dead-for": "300ms"}}))
+    proxy = spillway(
+        http_config(
+            [{"name": "phoenix", "address": f"127.0.0.1:{back}"}, living.address],
+            port,
+            {"retry": {"attempts": 2, "dead-after": 1, "dead-for": "300ms"}},
+        )
+    )
     one = client(port)
     assert one.ask().body == one.ask().body == b"living"
     proxy.wait_metric("spillway_server_up", 0, server="phoenix")
     origin(named("phoenix"), port=back)
-    process.wait_until(lambda: one.ask().body == b"phoenix", "the server that came back gets requests")
+    process.wait_until(
+        lambda: one.ask().body == b"phoenix", "the server that came back gets requests"
+    )
     proxy.wait_metric("spillway_server_up", 1, server="phoenix")
 
 
@@ -128,6 +148,7 @@ def test_all_servers_dead_is_502_or_503_at_once(spillway, client):
 
 
 # ------------------------------------------------ retries
+
 
 def closes_when_reused(exchange):
     """Answers the first request of a connection; closes, without a byte, upon the second."""
@@ -164,6 +185,7 @@ def test_request_on_a_fresh_connection_that_closes_is_not_retried_for_ever(farm,
 def test_request_with_part_of_a_reply_is_never_retried(farm, client):
     def handler(exchange):
         return answer() if exchange.position == 1 else b"HTTP/1.1 200 OK\r\n" + Origin.CLOSE
+
     port, servers, _ = farm([handler])
     one = client(port)
     assert one.ask(target="/1").status == 200
@@ -178,16 +200,20 @@ def test_server_that_closes_idle_connections_costs_no_error(farm, client):
         assert one.ask("POST", body=b"x").status == 200
         servers[0].drop_connections()
         servers[0].until(lambda: servers[0].open == 0, "connections gone")
-        # GET may be retried, so it may come at any moment after the close; the next POST finds what GET opened.
+        # GET may be retried, so it may come at any moment after the close; the next POST finds
+        # what GET opened.
         assert client(port).ask("GET").status == 200
 
 
 # ------------------------------------------------ draining
 
+
 def test_drained_server_gets_nothing_new_and_ready_brings_it_back(spillway, origin, client):
     servers = [origin(named("a")), origin(named("b"))]
     port = process.free_port()
-    proxy = spillway(http_config([{"name": n, "address": s.address} for n, s in zip("ab", servers)], port))
+    proxy = spillway(
+        http_config([{"name": n, "address": s.address} for n, s in zip("ab", servers)], port)
+    )
     one = client(port)
     assert {one.ask().body for _ in range(4)} == {b"a", b"b"}
     proxy.ctl("drain", "farm/a")
@@ -202,9 +228,12 @@ def test_draining_lets_the_request_in_flight_end(spillway, origin, client):
     def handler(exchange):
         go.wait(process.PATIENCE_S)
         return answer(b"in flight")
+
     servers = [origin(handler), origin(named("b"))]
     port = process.free_port()
-    proxy = spillway(http_config([{"name": n, "address": s.address} for n, s in zip("ab", servers)], port))
+    proxy = spillway(
+        http_config([{"name": n, "address": s.address} for n, s in zip("ab", servers)], port)
+    )
     ones = [client(port), client(port)]
     for one in ones:
         one.send(request())
@@ -216,9 +245,12 @@ def test_draining_lets_the_request_in_flight_end(spillway, origin, client):
 
 # ------------------------------------------------ addresses
 
+
 @pytest.mark.parametrize("kind", ["name", "IPv6", "UNIX socket"])
 def test_servers_may_be_names_ipv6_and_unix_sockets(spillway, origin, client, kind):
-    bind = {"name": "127.0.0.1", "IPv6": "::1", "UNIX socket": process.scratch() + "/origin.sock"}[kind]
+    bind = {"name": "127.0.0.1", "IPv6": "::1", "UNIX socket": process.scratch() + "/origin.sock"}[
+        kind
+    ]
     server = origin(named("a"), bind=bind)
     address = f"localhost:{server.port}" if kind == "name" else server.address
     port = process.free_port()
@@ -233,4 +265,6 @@ def test_listeners_may_be_ipv6_and_several(spillway, origin, client):
     config["listeners"][0]["bind"] = [f"127.0.0.1:{ports[0]}", f"[::1]:{ports[1]}"]
     spillway(config)
     assert client(ports[0]).ask().body == client(ports[1], "::1").ask().body == b"a"
-    assert b'for="[::1]' in server.requests[1].get("forwarded").lower(), "IPv6 is quoted and in brackets (RFC 7239 §6)"
+    assert (
+        b'for="[::1]' in server.requests[1].get("forwarded").lower()
+    ), "IPv6 is quoted and in brackets (RFC 7239 §6)"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests and replies that different readers would read differently: refused, closed, and nothing of them passed on."""
+"""Requests and replies that different readers would read differently: refused, closed, and nothing
+of them passed on."""
 import pytest
 
 from lab import process
@@ -22,13 +23,16 @@ REFUSED = {
     "length and chunked": (400, post("Content-Length: 4\r\n" + CHUNKED, "0\r\n\r\n")),
     "chunked and length": (400, post(CHUNKED + "Content-Length: 4\r\n", "0\r\n\r\n")),
     "chunked twice": (400, post(CHUNKED + CHUNKED, "0\r\n\r\n")),
-    "chunked twice in one field": (400, post("Transfer-Encoding: chunked, chunked\r\n", "0\r\n\r\n")),
+    "chunked twice in one field": (
+        400,
+        post("Transfer-Encoding: chunked, chunked\r\n", "0\r\n\r\n"),
+    ),
     "chunked not last": (400, post("Transfer-Encoding: chunked, gzip\r\n", "0\r\n\r\n")),
     "another coding": (400, post("Transfer-Encoding: gzip\r\n", "0\r\n\r\n")),
     "identity": (400, post("Transfer-Encoding: identity\r\n", "0\r\n\r\n")),
     "chunked with junk": (400, post("Transfer-Encoding: xchunked\r\n", "0\r\n\r\n")),
     "chunked with a parameter": (400, post("Transfer-Encoding: chunked;a=b\r\n", "0\r\n\r\n")),
-    "chunked quoted": (400, post("Transfer-Encoding: \"chunked\"\r\n", "0\r\n\r\n")),
+    "chunked quoted": (400, post('Transfer-Encoding: "chunked"\r\n', "0\r\n\r\n")),
     "chunked after a vertical tab": (400, post("Transfer-Encoding: \x0bchunked\r\n", "0\r\n\r\n")),
     "empty coding": (400, post("Transfer-Encoding:\r\n", "0\r\n\r\n")),
     "chunked in HTTP/1.0": (400, post(CHUNKED, "0\r\n\r\n", "1.0")),
@@ -57,7 +61,10 @@ REFUSED = {
     "trailer with a space before its colon": (400, post(CHUNKED, "0\r\nX : 1\r\n\r\n")),
     # fields (RFC 9112 §5)
     "space before the colon of a length": (400, post("Content-Length : 4\r\n", "abcd")),
-    "space before the colon of a coding": (400, post("Transfer-Encoding : chunked\r\n", "0\r\n\r\n")),
+    "space before the colon of a coding": (
+        400,
+        post("Transfer-Encoding : chunked\r\n", "0\r\n\r\n"),
+    ),
     "tab before a colon": (400, post("X-A\t: 1\r\n")),
     "folded line": (400, post("X-A: 1\r\n 2\r\n")),
     "folded coding": (400, post("Transfer-Encoding:\r\n chunked\r\n", "0\r\n\r\n")),
@@ -107,6 +114,7 @@ REFUSED = {
 def road():
     """One proxy and origin for the whole table; each row has a connection of its own."""
     from lab.spillway import Spillway
+
     server = Origin()
     port = process.free_port()
     proxy = Spillway(http_config([server.address], port))
@@ -130,7 +138,8 @@ def test_refused_closed_and_nothing_passed_on(road, case):
         assert reply.get("connection") == b"close"
         assert one.closed()
     passed = server.requests[before:]
-    # A head whose body is wrong may have been passed on before the wrong chunk came: unfinished, never as whole.
+    # A head whose body is wrong may have been passed on before the wrong chunk came: unfinished,
+    # never as whole.
     assert passed == [], f"the origin got {passed}"
     with Client(port) as other:
         assert other.ask(target="/alive").status == 200
@@ -178,8 +187,11 @@ NONSENSE = {
 
 @pytest.mark.parametrize("case", NONSENSE, ids=lambda name: name.replace(" ", "_"))
 def test_servers_nonsense_becomes_502(spillway, origin, client, case):
-    server = origin(lambda exchange: answer(b"fine") if exchange.request.target == b"/fine"
-                    else NONSENSE[case] + Origin.CLOSE)
+    server = origin(
+        lambda exchange: answer(b"fine")
+        if exchange.request.target == b"/fine"
+        else NONSENSE[case] + Origin.CLOSE
+    )
     port = process.free_port()
     proxy = spillway(http_config([server.address], port, {"retry": {"dead-after": 100}}))
     one = client(port)
@@ -200,7 +212,11 @@ def test_interim_replies_without_end_are_502(spillway, origin, client):
 
 @pytest.mark.parametrize("rest", [b"", b"zz\r\n", b"5\r\nabc"], ids=["closed", "bad size", "cut"])
 def test_reply_that_breaks_off_is_cut_not_completed(spillway, origin, client, rest):
-    server = origin(lambda exchange: b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n" + rest + Origin.CLOSE)
+    server = origin(
+        lambda exchange: b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"
+        + rest
+        + Origin.CLOSE
+    )
     port = process.free_port()
     spillway(http_config([server.address], port))
     one = client(port)
@@ -211,7 +227,9 @@ def test_reply_that_breaks_off_is_cut_not_completed(spillway, origin, client, re
 
 
 def test_reply_shorter_than_its_length_is_cut(spillway, origin, client):
-    server = origin(lambda exchange: b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc" + Origin.CLOSE)
+    server = origin(
+        lambda exchange: b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc" + Origin.CLOSE
+    )
     port = process.free_port()
     spillway(http_config([server.address], port))
     one = client(port)
@@ -223,10 +241,12 @@ def test_reply_shorter_than_its_length_is_cut(spillway, origin, client):
 
 def test_unsolicited_bytes_on_an_idle_server_connection_close_it(spillway, origin, client):
     """A reply to no request must never become the next request's reply."""
+
     def handler(exchange):
         if exchange.request.target == b"/poison":
             return answer(b"first") + answer(b"poison")
         return answer(b"clean")
+
     server = origin(handler)
     port = process.free_port()
     spillway(http_config([server.address], port))

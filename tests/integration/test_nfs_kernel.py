@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Linux kernel client (user-mode Linux) mounts nfs-ganesha through the proxy and works on it."""
+"""A real Linux kernel client (user-mode Linux) mounts nfs-ganesha through the proxy and works on
+it."""
 import os
 import random
 
@@ -44,7 +45,9 @@ def digest(top):
 @pytest.mark.parametrize("version", ["3", "4.0", "4.1"])
 def test_kernel_mounts_and_copies_a_tree(proxy, ganesha, net, tree, version):
     top, wanted = tree
-    status, output = nfs.kernel_job(net, f"""
+    status, output = nfs.kernel_job(
+        net,
+        f"""
 set -e
 {nfs.mount_command(ganesha, "/mnt/n", version, PORT)}
 cp -a {top} /mnt/n/tree
@@ -56,17 +59,22 @@ cd /mnt/n/alias
 echo DIGEST $({DIGEST})
 cd /
 umount /mnt/n
-""")
+""",
+    )
     assert status == 0, output
     assert f"DIGEST {wanted}" in output, output
     assert digest(os.path.join(ganesha.folder, "tree")) == wanted
     assert sorted(os.listdir(ganesha.folder)) == ["alias", "tree"]
     assert proxy.metric("spillway_pool_errors_total", pool="farm") == 0
-    process.wait_until(lambda: not nfs.connections(net, PORT), "no connection left after unmounting")
+    process.wait_until(
+        lambda: not nfs.connections(net, PORT), "no connection left after unmounting"
+    )
 
 
 def test_kernel_appends_truncates_and_maps(proxy, ganesha, net):
-    status, output = nfs.kernel_job(net, f"""
+    status, output = nfs.kernel_job(
+        net,
+        f"""
 set -e
 {nfs.mount_command(ganesha, "/mnt/n", "3", PORT)}
 cd /mnt/n
@@ -75,10 +83,11 @@ dd if=/dev/zero of=hole bs=1 count=1 seek=10000000
 dd if=log of=copy bs=7
 truncate -s 100 copy
 sync
-""")
+""",
+    )
     assert status == 0, output
     lines = "".join(f"line {n}\n" for n in range(300))
-    read = lambda name: open(os.path.join(ganesha.folder, name)).read()     # noqa: E731
+    read = lambda name: open(os.path.join(ganesha.folder, name)).read()  # noqa: E731
     assert read("log") == lines
     assert read("copy") == lines[:100]
     assert os.path.getsize(os.path.join(ganesha.folder, "hole")) == 10000001
@@ -87,18 +96,23 @@ sync
 @pytest.mark.parametrize("version", ["3", "4.1"])
 def test_kernel_waits_out_a_full_queue(spillway, ganesha, net, closing, version):
     """JUKEBOX and DELAY are words a real client takes as `later`: the job is slow, not wrong."""
-    proxy = spillway(nfs.proxy_config(PORT, pool={"queue": {"limit": 1}}, server={"depth": 1}), net=net)
+    proxy = spillway(
+        nfs.proxy_config(PORT, pool={"queue": {"limit": 1}}, server={"depth": 1}), net=net
+    )
     with open(os.path.join(ganesha.folder, "text"), "w") as file:
         file.write("patience\n")
     home = process.scratch()
-    job = nfs.KernelJob(net, f"""
+    job = nfs.KernelJob(
+        net,
+        f"""
 set -e
 {nfs.mount_command(ganesha, "/mnt/n", version, PORT, options="lookupcache=none,noac")}
 ls /mnt/n
 echo MOUNTED
 until [ -e {home}/go ]; do sleep 0.1; done
 cat /mnt/n/text
-""")
+""",
+    )
     job.says("MOUNTED", 120)
     filler = closing(rpc.Client(net.connect(PORT)))
     root = filler.mount(ganesha.folder)
@@ -118,12 +132,15 @@ cat /mnt/n/text
 
 def test_two_mounts_share_one_proxy(proxy, ganesha, net):
     """Version 3 and 4.1 at the same time, reading what the other wrote."""
-    status, output = nfs.kernel_job(net, f"""
+    status, output = nfs.kernel_job(
+        net,
+        f"""
 set -e
 {nfs.mount_command(ganesha, "/mnt/a", "3", PORT)}
 {nfs.mount_command(ganesha, "/mnt/b", "4.1", PORT)}
 dd if=/dev/urandom of=/mnt/a/x bs=1M count=8 && sync
 dd if=/dev/urandom of=/mnt/b/y bs=1M count=8 && sync
 cmp /mnt/a/x /mnt/b/x && cmp /mnt/a/y /mnt/b/y
-""")
+""",
+    )
     assert status == 0, output

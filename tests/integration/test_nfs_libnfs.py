@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""libnfs' tools against nfs-ganesha through the proxy. SPILLWAY_TEST_NFS_MIB sets the size of the large copy."""
+"""libnfs' tools against nfs-ganesha through the proxy. SPILLWAY_TEST_NFS_MIB sets the size of the
+large copy."""
 import os
 
 import pytest
@@ -13,9 +14,11 @@ ADDRESS = nfs.SERVER_ADDRESS
 @pytest.fixture
 def road(spillway, ganesha, net):
     """road(...) gives (port, proxy)."""
+
     def build(**options):
         port = process.free_port()
         return port, spillway(nfs.proxy_config(port, **options), net=net)
+
     return build
 
 
@@ -34,7 +37,11 @@ def test_ls_lists_the_export(road, ganesha, net):
         with open(os.path.join(ganesha.folder, name), "w") as file:
             file.write(name)
     listing = nfs.libnfs(net, "nfs-ls", nfs.url(ganesha, "", port)).stdout
-    assert {line.split()[-1] for line in listing.splitlines() if line.strip()} == {"alpha", "beta", "gamma"}
+    assert {line.split()[-1] for line in listing.splitlines() if line.strip()} == {
+        "alpha",
+        "beta",
+        "gamma",
+    }
 
 
 def test_cat_prints_the_file(road, ganesha, net):
@@ -66,8 +73,13 @@ def test_four_copies_at_once(road, ganesha, net):
     port, _ = road(server={"depth": 4})
     here = process.scratch(parent="/dev/shm")
     sums = [random_file(f"{here}/{n}", 32 << 20) for n in range(4)]
-    copies = [net.start(f"nfs-cp-{n}", [process.tool("nfs-cp"), f"{here}/{n}", nfs.url(ganesha, f"copy{n}", port)])
-              for n in range(4)]
+    copies = [
+        net.start(
+            f"nfs-cp-{n}",
+            [process.tool("nfs-cp"), f"{here}/{n}", nfs.url(ganesha, f"copy{n}", port)],
+        )
+        for n in range(4)
+    ]
     assert [copy.wait(120) for copy in copies] == [0] * 4
     assert [checksum(os.path.join(ganesha.folder, f"copy{n}")) for n in range(4)] == sums
 
@@ -78,11 +90,14 @@ def test_version_4_lists_and_reads(road, ganesha, net):
         file.write("over version 4\n")
     url = f"nfs://{ADDRESS}{ganesha.pseudo}/text?version=4&nfsport={port}"
     assert nfs.libnfs(net, "nfs-cat", url).stdout == "over version 4\n"
-    listing = nfs.libnfs(net, "nfs-ls", f"nfs://{ADDRESS}{ganesha.pseudo}?version=4&nfsport={port}").stdout
+    listing = nfs.libnfs(
+        net, "nfs-ls", f"nfs://{ADDRESS}{ganesha.pseudo}?version=4&nfsport={port}"
+    ).stdout
     assert "text" in listing
 
 
 # ------------------------------------------------ raw calls against the real server
+
 
 @pytest.fixture
 def raw(road, ganesha, net, closing):
@@ -137,5 +152,7 @@ def test_clients_that_come_and_go_leave_no_server_connection(road, ganesha, net)
     for _ in range(20):
         with rpc.Client(net.connect(port)) as one:
             one.mount(ganesha.folder)
-    process.wait_until(lambda: not nfs.connections(net, nfs.NFS_PORT) and not nfs.connections(net, nfs.MOUNT_PORT),
-                       "every server connection closed")
+    process.wait_until(
+        lambda: not nfs.connections(net, nfs.NFS_PORT) and not nfs.connections(net, nfs.MOUNT_PORT),
+        "every server connection closed",
+    )

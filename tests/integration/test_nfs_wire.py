@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The NFS road, byte by byte, between a raw client and a scripted server (RFC 5531 §11, RFC 1813)."""
+"""The NFS road, byte by byte, between a raw client and a scripted server (RFC 5531 §11, RFC 1813).
+"""
 import pytest
 
 from lab import process, rpc
@@ -10,16 +11,25 @@ from lab.spillway import nfs_config
 @pytest.fixture
 def road(spillway, rpc_server):
     """road(handler, ...) gives (port, server, proxy)."""
+
     def build(handler=None, pool=None, listener=None, server=None, **options):
         backend = rpc_server(handler, **options)
         port = process.free_port()
         return port, backend, spillway(nfs_config([backend.address], port, pool, listener, server))
+
     return build
 
 
 def test_call_and_reply_pass_unchanged(road, rpc_client):
     port, server, _ = road()
-    payload = call(0xDEADBEEF, rpc.NFS, 3, rpc.READ, rpc.read_arguments(b"h" * 64, 12345, 100), rpc.auth_sys(7, 8, "m", [9]))
+    payload = call(
+        0xDEADBEEF,
+        rpc.NFS,
+        3,
+        rpc.READ,
+        rpc.read_arguments(b"h" * 64, 12345, 100),
+        rpc.auth_sys(7, 8, "m", [9]),
+    )
     one = rpc_client(port)
     one.send(payload)
     reply = one.receive()
@@ -40,8 +50,12 @@ def test_each_client_connection_has_its_own_server_connection(road, rpc_client):
 def test_many_calls_in_flight_all_get_their_reply(road, rpc_client):
     port, server, _ = road()
     one = rpc_client(port)
-    one.sock.sendall(b"".join(
-        rpc.record(call(n, rpc.NFS, 3, rpc.READ, rpc.read_arguments(b"h", n & 0xFF, 10))) for n in range(1, 1001)))
+    one.sock.sendall(
+        b"".join(
+            rpc.record(call(n, rpc.NFS, 3, rpc.READ, rpc.read_arguments(b"h", n & 0xFF, 10)))
+            for n in range(1, 1001)
+        )
+    )
     seen = {}
     for _ in range(1000):
         reply = one.reply()
@@ -58,6 +72,7 @@ def test_replies_out_of_order_pass(road, rpc_client):
         if len(held) == 3:
             for one in held[::-1]:
                 connection.send(success(one.xid, b"%04d" % one.xid))
+
     port, _, _ = road(handler)
     one = rpc_client(port)
     for xid in (1, 2, 3):
@@ -66,7 +81,9 @@ def test_replies_out_of_order_pass(road, rpc_client):
 
 
 def test_same_xids_of_two_clients_do_not_meet(road, rpc_client):
-    port, server, _ = road(lambda request, connection: success(request.xid, opaque(str(request.uid()))))
+    port, server, _ = road(
+        lambda request, connection: success(request.xid, opaque(str(request.uid())))
+    )
     server.pause()
     one, two = rpc_client(port), rpc_client(port)
     for xid in range(1, 51):
@@ -82,6 +99,7 @@ def test_same_xids_of_two_clients_do_not_meet(road, rpc_client):
 
 # ------------------------------------------------ records
 
+
 @pytest.mark.parametrize("fragment", [1, 3, 4, 28, 2048])
 def test_fragments_arrive_as_one_whole_record(road, rpc_client, fragment):
     port, server, _ = road()
@@ -96,7 +114,9 @@ def test_fragments_arrive_as_one_whole_record(road, rpc_client, fragment):
 def test_stream_cut_at_every_byte(road, rpc_client):
     port, server, _ = road()
     one = rpc_client(port)
-    for byte in rpc.record(call(1, rpc.NFS, 3, rpc.READ, rpc.read_arguments(b"h", 1, 10)), fragment=40):
+    for byte in rpc.record(
+        call(1, rpc.NFS, 3, rpc.READ, rpc.read_arguments(b"h", 1, 10)), fragment=40
+    ):
         one.sock.sendall(bytes([byte]))
     assert one.reply().xid == 1
 
@@ -110,8 +130,15 @@ def test_zero_length_fragments_are_harmless(road, rpc_client):
     port, server, _ = road()
     payload = call(5, rpc.NFS, 3, rpc.READ, rpc.read_arguments(b"h", 1, 10))
     one = rpc_client(port)
-    one.sock.sendall(u32(0) * 5 + u32(20) + payload[:20] + u32(0) * 3 + u32(len(payload) - 20) + payload[20:] +
-                     u32(rpc.LAST_FRAGMENT))
+    one.sock.sendall(
+        u32(0) * 5
+        + u32(20)
+        + payload[:20]
+        + u32(0) * 3
+        + u32(len(payload) - 20)
+        + payload[20:]
+        + u32(rpc.LAST_FRAGMENT)
+    )
     assert one.reply().xid == 5
     assert server.calls[0].payload == payload
 
@@ -130,7 +157,9 @@ def test_too_many_fragments_close_the_connection_with_a_log_line(road, rpc_clien
     port, server, proxy = road(listener={"limits": {"fragments": 100}})
     one = rpc_client(port)
     try:
-        one.send(call(1, rpc.NFS, 3, rpc.WRITE, rpc.write_arguments(b"h", 0, b"x" * 1000)), fragment=2)
+        one.send(
+            call(1, rpc.NFS, 3, rpc.WRITE, rpc.write_arguments(b"h", 0, b"x" * 1000)), fragment=2
+        )
     except OSError:
         pass
     assert one.closed()
@@ -138,7 +167,9 @@ def test_too_many_fragments_close_the_connection_with_a_log_line(road, rpc_clien
     proxy.wait_log("fragment")
 
 
-@pytest.mark.parametrize("mark", [rpc.LAST_FRAGMENT | 0x7FFFFFFF, 0x7FFFFFFF, rpc.LAST_FRAGMENT | (1 << 20) + 1])
+@pytest.mark.parametrize(
+    "mark", [rpc.LAST_FRAGMENT | 0x7FFFFFFF, 0x7FFFFFFF, rpc.LAST_FRAGMENT | (1 << 20) + 1]
+)
 def test_oversized_records_close_the_connection_with_a_log_line(road, rpc_client, mark):
     port, server, proxy = road(listener={"limits": {"record": "1MiB"}})
     one, other = rpc_client(port), rpc_client(port)
@@ -146,7 +177,7 @@ def test_oversized_records_close_the_connection_with_a_log_line(road, rpc_client
     one.sock.sendall(u32(mark) + call(1, rpc.NFS, 3, rpc.NULL))
     assert one.closed()
     proxy.wait_log("record")
-    other.nfs3(rpc.NULL)        # nobody else is hurt
+    other.nfs3(rpc.NULL)  # nobody else is hurt
     assert [c.procedure for c in server.calls] == [rpc.NULL] * 2
     assert proxy.metric("spillway_listener_malformed_total", listener="front") == 1
 
@@ -155,7 +186,10 @@ def test_record_growing_by_fragments_past_the_cap_closes(road, rpc_client):
     port, server, _ = road(listener={"limits": {"record": "1MiB"}})
     one = rpc_client(port)
     try:
-        one.send(call(1, rpc.NFS, 3, rpc.WRITE, rpc.write_arguments(b"h", 0, bytes(2 << 20))), fragment=2048)
+        one.send(
+            call(1, rpc.NFS, 3, rpc.WRITE, rpc.write_arguments(b"h", 0, bytes(2 << 20))),
+            fragment=2048,
+        )
     except OSError:
         pass
     assert one.closed()
@@ -187,8 +221,12 @@ def test_slow_reader_of_large_replies_in_bounded_memory(road, rpc_client):
     port, server, proxy = road(server={"depth": 256})
     one = rpc_client(port)
     before = proxy.resident_bytes()
-    one.sock.sendall(b"".join(
-        rpc.record(call(n, rpc.NFS, 3, rpc.READ, rpc.read_arguments(b"h", 1, 1 << 20))) for n in range(1, 101)))
+    one.sock.sendall(
+        b"".join(
+            rpc.record(call(n, rpc.NFS, 3, rpc.READ, rpc.read_arguments(b"h", 1, 1 << 20)))
+            for n in range(1, 101)
+        )
+    )
     one.receive()
     process.wait_until(lambda: len(server.calls) > 1, "the server works ahead")
     assert proxy.resident_bytes() - before < 64 << 20
@@ -196,6 +234,7 @@ def test_slow_reader_of_large_replies_in_bounded_memory(road, rpc_client):
 
 
 # ------------------------------------------------ programs, both directions
+
 
 def test_mount_goes_to_the_mount_port_and_nfs_to_nfs(spillway, rpc_server, rpc_client):
     nfs_server, mount_server = rpc_server(), rpc_server()
@@ -212,6 +251,7 @@ def test_mount_goes_to_the_mount_port_and_nfs_to_nfs(spillway, rpc_server, rpc_c
 def test_nfsacl_goes_to_the_nfs_server(spillway, rpc_server, rpc_client):
     def handler(request, connection):
         return success(request.xid, u32(0))
+
     nfs_server, mount_server = rpc_server(handler), rpc_server(handler)
     port = process.free_port()
     spillway(nfs_config([{"address": nfs_server.address, "mount-port": mount_server.port}], port))
@@ -220,10 +260,12 @@ def test_nfsacl_goes_to_the_nfs_server(spillway, rpc_server, rpc_client):
 
 
 def test_backchannel_call_reaches_the_client_and_its_reply_the_server(road, rpc_client):
-    """NFSv4.1 callbacks use the client's connection in the other direction, with XIDs of their own."""
+    """NFSv4.1 callbacks come the other way on the same connection, with XIDs of their own."""
+
     def handler(request, connection):
-        connection.send(call(request.xid, 0x40000000, 1, 1, b"callback"))     # the very same XID
+        connection.send(call(request.xid, 0x40000000, 1, 1, b"callback"))  # the very same XID
         return success(request.xid, b"done")
+
     port, server, _ = road(handler)
     one = rpc_client(port)
     one.send(call(9, rpc.NFS, 4, 1, rpc.compound_arguments(1, rpc.PUTROOTFH)))
@@ -237,9 +279,18 @@ def test_backchannel_call_reaches_the_client_and_its_reply_the_server(road, rpc_
 
 def test_gss_calls_pass_unchanged_and_in_order(road, rpc_client):
     port, server, _ = road(lambda request, connection: success(request.xid))
-    sent = [call(1000 + n, rpc.NFS, 3, rpc.GETATTR, opaque(b"h"),
-                 u32(rpc.RPCSEC_GSS) + opaque(u32(1, 0, n, 1) + opaque(b"context")),
-                 u32(rpc.RPCSEC_GSS) + opaque(b"mic%05d" % n)) for n in range(64)]
+    sent = [
+        call(
+            1000 + n,
+            rpc.NFS,
+            3,
+            rpc.GETATTR,
+            opaque(b"h"),
+            u32(rpc.RPCSEC_GSS) + opaque(u32(1, 0, n, 1) + opaque(b"context")),
+            u32(rpc.RPCSEC_GSS) + opaque(b"mic%05d" % n),
+        )
+        for n in range(64)
+    ]
     one = rpc_client(port)
     one.sock.sendall(b"".join(map(rpc.record, sent)))
     assert sorted(one.reply().xid for _ in sent) == list(range(1000, 1064))
@@ -254,10 +305,11 @@ def test_auth_tls_probe_is_answered_no_and_never_forwarded(road, rpc_client):
     assert rpc.Reply(answer).xid == 1
     assert b"STARTTLS" not in answer
     assert server.calls == []
-    one.nfs3(rpc.NULL)          # the connection goes on without TLS
+    one.nfs3(rpc.NULL)  # the connection goes on without TLS
 
 
 # ------------------------------------------------ bad calls
+
 
 def test_other_rpc_version_is_denied_with_the_range(road, rpc_client):
     port, server, _ = road()
@@ -271,10 +323,12 @@ def test_other_rpc_version_is_denied_with_the_range(road, rpc_client):
 
 def test_unknown_program_and_version_are_said(road, rpc_client):
     """Answered by the proxy, or by a server that was asked and says what servers say."""
+
     def handler(request, connection):
         if request.program != rpc.NFS:
             return rpc.refusal(request.xid, rpc.PROG_UNAVAIL)
         return rpc.refusal(request.xid, rpc.PROG_MISMATCH, 3, 4)
+
     port, _, _ = road(handler)
     one = rpc_client(port)
     assert one.ask(0x20001234, 1, 0).status == rpc.PROG_UNAVAIL
@@ -289,12 +343,30 @@ def test_unknown_procedure_is_forwarded_or_proc_unavail(road, rpc_client):
 
 FORMS = {
     "GETATTR": call(1, rpc.NFS, 3, rpc.GETATTR, opaque(b"h" * 33)),
-    "READ": call(1, rpc.NFS, 3, rpc.READ, rpc.read_arguments(b"h" * 64, 1 << 40, 4096), rpc.auth_sys(5, 6, "machine", range(16))),
+    "READ": call(
+        1,
+        rpc.NFS,
+        3,
+        rpc.READ,
+        rpc.read_arguments(b"h" * 64, 1 << 40, 4096),
+        rpc.auth_sys(5, 6, "machine", range(16)),
+    ),
     "WRITE": call(1, rpc.NFS, 3, rpc.WRITE, rpc.write_arguments(b"h" * 28, 0, b"data" * 5)),
     "LOOKUP": call(1, rpc.NFS, 3, rpc.LOOKUP, opaque(b"h") + opaque("name")),
     "MNT": call(1, rpc.MOUNT, 3, 1, opaque("/export/path")),
-    "COMPOUND": call(1, rpc.NFS, 4, 1, rpc.compound_arguments(
-        1, u32(53) + b"s" * 16 + u32(1, 0, 0, 0), u32(22) + opaque(b"h" * 40), u32(25) + b"i" * 16 + u64(0) + u32(4096), tag="tag")),
+    "COMPOUND": call(
+        1,
+        rpc.NFS,
+        4,
+        1,
+        rpc.compound_arguments(
+            1,
+            u32(53) + b"s" * 16 + u32(1, 0, 0, 0),
+            u32(22) + opaque(b"h" * 40),
+            u32(25) + b"i" * 16 + u64(0) + u32(4096),
+            tag="tag",
+        ),
+    ),
 }
 
 
@@ -317,10 +389,15 @@ def test_every_truncation_is_answered_or_closed(road, rpc_client, form):
 def test_lengths_that_lie_are_answered_or_closed(road, rpc_client):
     port, server, _ = road(lambda request, connection: rpc.refusal(request.xid, rpc.GARBAGE_ARGS))
     head = u32(1, rpc.CALL, 2, rpc.NFS, 3, rpc.GETATTR)
-    for bad in (u32(rpc.AUTH_SYS, 0xFFFFFFFF), u32(rpc.AUTH_SYS, 401) + bytes(404), u32(rpc.AUTH_SYS, 4) + u32(0),
-                rpc.auth_sys() + u32(0, 0xFFFFFFFC), rpc.auth_sys() + rpc.NO_AUTH + u32(0xFFFFFFFF),
-                rpc.auth_sys() + rpc.NO_AUTH + u32(65) + bytes(68),
-                u32(rpc.AUTH_SYS) + opaque(u32(0, 0x7FFFFFFF) + bytes(40))):
+    for bad in (
+        u32(rpc.AUTH_SYS, 0xFFFFFFFF),
+        u32(rpc.AUTH_SYS, 401) + bytes(404),
+        u32(rpc.AUTH_SYS, 4) + u32(0),
+        rpc.auth_sys() + u32(0, 0xFFFFFFFC),
+        rpc.auth_sys() + rpc.NO_AUTH + u32(0xFFFFFFFF),
+        rpc.auth_sys() + rpc.NO_AUTH + u32(65) + bytes(68),
+        u32(rpc.AUTH_SYS) + opaque(u32(0, 0x7FFFFFFF) + bytes(40)),
+    ):
         one = rpc_client(port)
         one.send(head + bad)
         try:
@@ -332,8 +409,16 @@ def test_lengths_that_lie_are_answered_or_closed(road, rpc_client):
 
 
 def test_unknown_compound_operation_passes_unchanged(road, rpc_client):
-    port, server, _ = road(lambda request, connection: success(request.xid, u32(10044) + opaque("t") + u32(0)))
-    payload = call(3, rpc.NFS, 4, 1, rpc.compound_arguments(1, rpc.PUTROOTFH, u32(4242) + b"whatever", rpc.GETFH, tag="t"))
+    port, server, _ = road(
+        lambda request, connection: success(request.xid, u32(10044) + opaque("t") + u32(0))
+    )
+    payload = call(
+        3,
+        rpc.NFS,
+        4,
+        1,
+        rpc.compound_arguments(1, rpc.PUTROOTFH, u32(4242) + b"whatever", rpc.GETFH, tag="t"),
+    )
     one = rpc_client(port)
     one.send(payload)
     assert one.reply().results.u32() == 10044
@@ -341,15 +426,18 @@ def test_unknown_compound_operation_passes_unchanged(road, rpc_client):
 
 
 def test_reply_to_no_call_is_not_passed_on_as_anothers(road, rpc_client):
-    """A server's reply with an XID nobody asked: the client must not be told of it, and the right one still comes."""
+    """A server's reply with an XID nobody asked: the client must not be told of it, and the right
+    one still comes."""
+
     def handler(request, connection):
         connection.send(success(request.xid + 1000, b"to nobody"))
         return success(request.xid)
+
     port, server, _ = road(handler)
     one = rpc_client(port)
     one.send(call(1, rpc.NFS, 3, rpc.GETATTR, opaque(b"h")))
     try:
         assert one.reply().xid == 1
     except rpc.Ended:
-        pass                    # closing the server that speaks nonsense is right too
+        pass  # closing the server that speaks nonsense is right too
     rpc_client(port).nfs3(rpc.NULL)

@@ -23,6 +23,7 @@ def held(origin):
         if exchange.request.target.startswith(b"/held"):
             go.wait(process.PATIENCE_S)
         return answer()
+
     yield origin(handler), go.set
     go.set()
 
@@ -35,6 +36,7 @@ def start(spillway, backend, **options):
 
 # ------------------------------------------------ signals
 
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signal_drains(spillway, held, client, number):
     server, release = held
@@ -45,7 +47,9 @@ def test_signal_drains(spillway, held, client, number):
     server.wait_requests(2)
     proxy.process.send_signal(number)
     assert idle.closed(), "an idle connection is closed when draining begins"
-    process.wait_until(lambda: port not in process.listening_ports(proxy.pid), "the listener closed")
+    process.wait_until(
+        lambda: port not in process.listening_ports(proxy.pid), "the listener closed"
+    )
     with pytest.raises(OSError):
         http.Client(port)
     release()
@@ -107,6 +111,7 @@ def test_sigpipe_and_sigusr1_do_not_end_it(spillway, origin, client):
 
 # ------------------------------------------------ reload
 
+
 def test_reload_changes_servers_and_keeps_every_connection(spillway, origin, client):
     one_server, two_server = origin(lambda e: answer(b"one")), origin(lambda e: answer(b"two"))
     port, proxy = start(spillway, one_server)
@@ -133,16 +138,32 @@ def test_reload_lets_requests_in_flight_end(spillway, origin, held, client):
 
 def test_reload_changes_weights_flows_depths_limits(spillway, origin, client):
     server = origin()
-    port, proxy = start(spillway, server, pool={"flows": [{"name": "a", "weight": 1, "match": {"path": "/a"}}]})
+    port, proxy = start(
+        spillway, server, pool={"flows": [{"name": "a", "weight": 1, "match": {"path": "/a"}}]}
+    )
     one = client(port)
     assert one.ask(target="/a").status == 200
-    assert proxy.reload(http_config([server.address], port, {
-        "flows": [{"name": "a", "weight": 7, "match": {"path": "/a"}}, {"name": "b", "weight": 3, "match": {"path": "/b"}}],
-        "scheduler": {"algorithm": "sfq"}}, {"limits": {"request-line": "100B"}}, {"depth": 5}))
+    assert proxy.reload(
+        http_config(
+            [server.address],
+            port,
+            {
+                "flows": [
+                    {"name": "a", "weight": 7, "match": {"path": "/a"}},
+                    {"name": "b", "weight": 3, "match": {"path": "/b"}},
+                ],
+                "scheduler": {"algorithm": "sfq"},
+            },
+            {"limits": {"request-line": "100B"}},
+            {"depth": 5},
+        )
+    )
     assert one.ask(target="/b").status == 200
     flows = {flow["name"]: flow for flow in proxy.show("flows")}
     assert (flows["a"]["weight"], flows["b"]["weight"]) == (7, 3)
-    assert proxy.metric("spillway_flow_requests_total", pool="farm", flow="a") == 1, "counters of a flow that stays go on"
+    assert (
+        proxy.metric("spillway_flow_requests_total", pool="farm", flow="a") == 1
+    ), "counters of a flow that stays go on"
     assert proxy.metric("spillway_flow_requests_total", pool="farm", flow="b") == 1
     assert proxy.show("servers")[0]["depth"] == 5
     assert proxy.show("pools")[0]["algorithm"] == "sfq"
@@ -179,13 +200,23 @@ def test_reloads_in_a_row_under_load_lose_nothing(spillway, origin, client):
             while not stop.is_set():
                 if one.ask().status != 200:
                     failures.append("not 200")
+
     threads = [threading.Thread(target=load) for _ in range(4)]
     for thread in threads:
         thread.start()
     try:
         for weight in range(1, 21):
-            assert proxy.reload(http_config([server.address], port, {"flows": [
-                {"name": f"flow{weight % 3}", "weight": weight, "by": "client-address"}]}))
+            assert proxy.reload(
+                http_config(
+                    [server.address],
+                    port,
+                    {
+                        "flows": [
+                            {"name": f"flow{weight % 3}", "weight": weight, "by": "client-address"}
+                        ]
+                    },
+                )
+            )
     finally:
         stop.set()
         for thread in threads:
@@ -195,12 +226,17 @@ def test_reloads_in_a_row_under_load_lose_nothing(spillway, origin, client):
 
 # ------------------------------------------------ logs
 
+
 @pytest.mark.parametrize("kind", ["text", "json"])
 def test_access_log_has_a_line_per_exchange_with_its_phases(spillway, origin, client, kind):
     server = origin()
     path = os.path.join(process.scratch(), "access.log")
-    port, proxy = start(spillway, server, log={"access": path, "format": kind},
-                        pool={"flows": [{"name": "gold", "weight": 2, "match": {"header": {"X-T": "gold"}}}]})
+    port, proxy = start(
+        spillway,
+        server,
+        log={"access": path, "format": kind},
+        pool={"flows": [{"name": "gold", "weight": 2, "match": {"header": {"X-T": "gold"}}}]},
+    )
     one = client(port)
     one.ask("GET", "/first", [("X-T", "gold")])
     one.ask("PUT", "/second", body=b"12345")
@@ -208,7 +244,9 @@ def test_access_log_has_a_line_per_exchange_with_its_phases(spillway, origin, cl
     proxy.stop()
     with open(path) as file:
         lines = [line for line in file.read().splitlines() if line]
-    assert "/first" in lines[0] and "gold" in lines[0] and "/second" in lines[1] and "farm" in lines[1]
+    assert (
+        "/first" in lines[0] and "gold" in lines[0] and "/second" in lines[1] and "farm" in lines[1]
+    )
     if kind == "json":
         first, second = json.loads(lines[0]), json.loads(lines[1])
         assert first["flow"] == "gold" and first["status"] == 200 and first["operation"] == "GET"
@@ -224,9 +262,9 @@ def test_log_lines_cannot_be_forged(spillway, origin, client):
     path = os.path.join(process.scratch(), "access.log")
     port, proxy = start(spillway, origin(), log={"access": path, "format": "json"})
     one = client(port)
-    one.ask("GET", "/a%0A%22}{\\\"x", [("User-Agent", "\"}{")])
+    one.ask("GET", '/a%0A%22}{\\"x', [("User-Agent", '"}{')])
     with client(port) as other:
-        other.send("GET /\x1b[31mred\" HTTP/1.1\r\nHost: a\r\n\r\n")
+        other.send('GET /\x1b[31mred" HTTP/1.1\r\nHost: a\r\n\r\n')
         other.reply()
     proxy.stop()
     with open(path) as file:
@@ -240,19 +278,26 @@ def test_log_to_a_file_is_opened_anew_upon_sighup(spillway, origin, client):
     folder = process.scratch()
     path = os.path.join(folder, "spillway.log")
     port = process.free_port()
-    config = http_config([server.address], port, log={"target": path, "access": os.path.join(folder, "access.log"), "level": "info"})
+    config = http_config(
+        [server.address],
+        port,
+        log={"target": path, "access": os.path.join(folder, "access.log"), "level": "info"},
+    )
     proxy = spillway(config)
     client(port).ask(target="/before")
 
     def written():
         with open(os.path.join(folder, "access.log")) as log:
             return "/before" in log.read()
+
     process.wait_until(written, "the line is flushed")
     os.rename(os.path.join(folder, "access.log"), os.path.join(folder, "access.old"))
     assert proxy.reload(config)
     client(port).ask(target="/after")
     proxy.stop()
-    with open(os.path.join(folder, "access.log")) as new, open(os.path.join(folder, "access.old")) as old:
+    with open(os.path.join(folder, "access.log")) as new, open(
+        os.path.join(folder, "access.old")
+    ) as old:
         new, old = new.read(), old.read()
     assert "/after" in new and "/before" not in new and "/before" in old and "/after" not in old
     assert os.path.getsize(path) > 0
@@ -260,7 +305,9 @@ def test_log_to_a_file_is_opened_anew_upon_sighup(spillway, origin, client):
 
 def test_log_levels_and_json_lines(spillway, origin, client):
     path = os.path.join(process.scratch(), "spillway.log")
-    port, proxy = start(spillway, origin(), log={"target": path, "format": "json", "level": "debug"})
+    port, proxy = start(
+        spillway, origin(), log={"target": path, "format": "json", "level": "debug"}
+    )
     client(port).ask()
     proxy.stop()
     with open(path) as file:
@@ -269,6 +316,7 @@ def test_log_levels_and_json_lines(spillway, origin, client):
 
 
 # ------------------------------------------------ process
+
 
 def test_pid_file_is_written_and_removed(spillway, origin):
     path = os.path.join(process.scratch(), "spillway.pid")
@@ -289,14 +337,21 @@ def test_runs_as_an_unprivileged_user_after_binding(spillway, origin, client):
     with open(f"/proc/{proxy.pid}/status") as file:
         status = file.read()
     uid, gid = pwd.getpwnam("nobody")[2:4]
-    assert re.search(r"^Uid:\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)", status, re.M).groups() == (str(uid),) * 4
-    assert re.search(r"^Gid:\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)", status, re.M).groups() == (str(gid),) * 4
+    assert (
+        re.search(r"^Uid:\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)", status, re.M).groups()
+        == (str(uid),) * 4
+    )
+    assert (
+        re.search(r"^Gid:\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)", status, re.M).groups()
+        == (str(gid),) * 4
+    )
     assert re.search(r"^Groups:\s*(.*)$", status, re.M).group(1).split() in ([], [str(gid)])
     assert int(re.search(r"^CapEff:\s+(\w+)", status, re.M).group(1), 16) == 0
 
 
 def test_descriptor_limit_is_raised(spillway, origin):
     import resource
+
     _, proxy = start(spillway, origin(), limits=[(resource.RLIMIT_NOFILE, (256, 4096))])
     with open(f"/proc/{proxy.pid}/limits") as file:
         assert re.search(r"^Max open files\s+4096\s+4096", file.read(), re.M)
@@ -329,6 +384,7 @@ def test_nothing_is_leaked_over_many_connections(spillway, origin, client):
                     one.ask()
                 else:
                     one.send("bad\r\n\r\n")
+
     round_of_clients()
     proxy.wait_metric("spillway_listener_connections_open", 0, listener="front")
     descriptors, memory = process.open_descriptors(proxy.pid), proxy.resident_bytes()

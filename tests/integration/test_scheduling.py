@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shares between flows on the real road, HTTP and NFS: exact orders with a held server, ratios under load."""
+"""Shares between flows on the real road, HTTP and NFS: exact orders with a held server, ratios
+under load."""
 import threading
 
 import pytest
@@ -9,25 +10,33 @@ from lab.http import answer, request
 from lab.load import Load, Service
 from lab.spillway import http_config, nfs_config
 
-TWO_TO_ONE = [{"name": "a", "weight": 2, "match": {"header": {"X-Flow": "a"}}},
-              {"name": "b", "weight": 1, "match": {"header": {"X-Flow": "b"}}}]
-TWO_TO_ONE_NFS = [{"name": "a", "weight": 2, "match": {"uid": 1001}}, {"name": "b", "weight": 1, "match": {"uid": 1002}}]
+TWO_TO_ONE = [
+    {"name": "a", "weight": 2, "match": {"header": {"X-Flow": "a"}}},
+    {"name": "b", "weight": 1, "match": {"header": {"X-Flow": "b"}}},
+]
+TWO_TO_ONE_NFS = [
+    {"name": "a", "weight": 2, "match": {"uid": 1001}},
+    {"name": "b", "weight": 1, "match": {"uid": 1002}},
+]
 
 
 def head_of(requests, count):
     """How often each letter is among the first `count` after the request that held the server."""
-    letters = [r.target.decode()[1] for r in requests[1:1 + count]]
+    letters = [r.target.decode()[1] for r in requests[1 : 1 + count]]
     return {letter: letters.count(letter) for letter in sorted(set(letters))}
 
 
 class HeldFarm:
-    """A server of depth 1 that works one request at a time, once released; requests queue at the proxy."""
+    """A server of depth 1 that works one request at a time, once released; requests queue at the
+    proxy."""
 
     def __init__(self, spillway, origin, client, pool, listener=None):
         self.go = threading.Event()
         self.server = origin(lambda exchange: self.go.wait(process.PATIENCE_S) and answer())
         self.port = process.free_port()
-        self.proxy = spillway(http_config([self.server.address], self.port, pool, listener, {"depth": 1}))
+        self.proxy = spillway(
+            http_config([self.server.address], self.port, pool, listener, {"depth": 1})
+        )
         self.client, self.waiting = client, []
         self.queued = 0
         self.send("/-", [("X-Flow", "holds-the-server")])
@@ -58,12 +67,14 @@ def held(spillway, origin, client):
     def build(pool, listener=None):
         farms.append(HeldFarm(spillway, origin, client, pool, listener))
         return farms[-1]
+
     yield build
     for farm in farms:
         farm.go.set()
 
 
 # ------------------------------------------------ exact orders
+
 
 @pytest.mark.parametrize("algorithm", ["sfq", "sfqd", "min-sfqd"])
 def test_backlogged_flows_are_served_by_weight(held, algorithm):
@@ -112,19 +123,28 @@ def test_each_client_address_is_a_flow_of_its_own(held):
 
 
 def test_keys_beyond_the_limit_share_one_flow(held):
-    farm = held({"flows": [{"name": "tenants", "weight": 1, "by": {"header": "X-Tenant"}, "key-limit": 2}]})
-    for letter in "ab":                 # these two have flows of their own
+    farm = held(
+        {"flows": [{"name": "tenants", "weight": 1, "by": {"header": "X-Tenant"}, "key-limit": 2}]}
+    )
+    for letter in "ab":  # these two have flows of their own
         farm.send(f"/{letter}", [("X-Tenant", letter)], in_turn=True)
     for letter in "abcd":
         for _ in range(7):
             farm.send(f"/{letter}", [("X-Tenant", letter)])
     counts = head_of(farm.release(), 15)
-    shared = counts.get("c", 0) + counts.get("d", 0)    # one less: the request that held the server was charged to it
+    shared = counts.get("c", 0) + counts.get(
+        "d", 0
+    )  # one less: the request that held the server was charged to it
     assert abs(counts["a"] - 5) <= 1 and abs(counts["b"] - 5) <= 1 and abs(shared - 5) <= 1, counts
 
 
 def test_dear_requests_count_by_their_cost(held):
-    farm = held({"flows": [dict(f, weight=1) for f in TWO_TO_ONE], "cost": {"by": "table", "table": {"GET": 1, "DELETE": 4}}})
+    farm = held(
+        {
+            "flows": [dict(f, weight=1) for f in TWO_TO_ONE],
+            "cost": {"by": "table", "table": {"GET": 1, "DELETE": 4}},
+        }
+    )
     for _ in range(24):
         farm.send("/a", [("X-Flow", "a")])
         farm.send("/b", [("X-Flow", "b")], method="DELETE")
@@ -168,14 +188,18 @@ def test_idle_flow_saves_up_nothing(held):
 
 def test_nfs_calls_of_backlogged_uids_are_served_by_weight(spillway, rpc_server, rpc_client):
     server, port = rpc_server(), process.free_port()
-    proxy = spillway(nfs_config([server.address], port, {"flows": TWO_TO_ONE_NFS}, None, {"depth": 1}))
+    proxy = spillway(
+        nfs_config([server.address], port, {"flows": TWO_TO_ONE_NFS}, None, {"depth": 1})
+    )
     server.pause()
     clients = {1001: rpc_client(port), 1002: rpc_client(port), 0: rpc_client(port)}
     clients[0].send(rpc.call(1, rpc.NFS, 3, rpc.GETATTR, rpc.opaque(b"h")))
     server.wait_calls(1)
     for xid in range(1, 31):
         for uid in (1001, 1002):
-            clients[uid].send(rpc.call(xid, rpc.NFS, 3, rpc.GETATTR, rpc.opaque(b"h"), rpc.auth_sys(uid)))
+            clients[uid].send(
+                rpc.call(xid, rpc.NFS, 3, rpc.GETATTR, rpc.opaque(b"h"), rpc.auth_sys(uid))
+            )
     proxy.wait_metric("spillway_pool_queue_length", 60, pool="farm")
     server.resume()
     for uid in (1001, 1002):
@@ -187,19 +211,25 @@ def test_nfs_calls_of_backlogged_uids_are_served_by_weight(spillway, rpc_server,
 
 # ------------------------------------------------ ratios under load
 
-# The server is the bottleneck (3,000 requests per second at each depth), so that requests wait at the proxy.
+# The server is the bottleneck (3,000 requests per second at each depth), so that requests wait at
+# the proxy.
 DEPTHS = [(1, "333us"), (8, "2666us"), (32, "10666us")]
 REQUESTS = 10000
 
 
 def ratio_under_load(proxy):
-    """Completions of a over those of b, over the next REQUESTS completions, both flows backlogged throughout."""
+    """Completions of a over those of b, over the next REQUESTS completions, both flows backlogged
+    throughout."""
+
     def counts():
         metrics = proxy.metrics()
         done = [metrics("spillway_flow_requests_total", flow=flow) for flow in "ab"]
         queued = [metrics("spillway_flow_queue_length", flow=flow) for flow in "ab"]
         return done, queued
-    process.wait_until(lambda: min(counts()[1]) >= 10 and min(counts()[0]) > 100, "both flows are backlogged")
+
+    process.wait_until(
+        lambda: min(counts()[1]) >= 10 and min(counts()[0]) > 100, "both flows are backlogged"
+    )
     first, _ = counts()
     starved = []
 
@@ -208,6 +238,7 @@ def ratio_under_load(proxy):
         if min(queued) < 1:
             starved.append((done, queued))
         return sum(done) - sum(first) >= REQUESTS
+
     process.wait_until(enough, f"{REQUESTS} completions", 2 * process.PATIENCE_S, every_s=0.05)
     last, _ = counts()
     assert not starved, f"a flow had nothing queued, so this measured nothing: {starved[:3]}"
@@ -218,23 +249,58 @@ def ratio_under_load(proxy):
 def test_http_shares_under_load(spillway, closing, depth, service):
     backend = closing(Service(depth, service))
     port = process.free_port()
-    proxy = spillway(http_config([backend.http], port, {"flows": TWO_TO_ONE, "scheduler": {"algorithm": "sfqd"}}, None, {"depth": depth}))
-    load = closing(Load([f"name={flow},proto=http,target=127.0.0.1:{port},concurrency=96,header=X-Flow:{flow}" for flow in "ab"]))
+    proxy = spillway(
+        http_config(
+            [backend.http],
+            port,
+            {"flows": TWO_TO_ONE, "scheduler": {"algorithm": "sfqd"}},
+            None,
+            {"depth": depth},
+        )
+    )
+    load = closing(
+        Load(
+            [
+                f"name={flow},proto=http,target=127.0.0.1:{port},concurrency=96,"
+                f"header=X-Flow:{flow}"
+                for flow in "ab"
+            ]
+        )
+    )
     assert ratio_under_load(proxy) == pytest.approx(2, rel=0.02)
     figures = load.finish()
-    assert sum(n for f in figures.values() for kind, n in f["outcomes"].items() if kind != "ok") == 0, figures
+    assert (
+        sum(n for f in figures.values() for kind, n in f["outcomes"].items() if kind != "ok") == 0
+    ), figures
 
 
 @pytest.mark.parametrize("depth, service", DEPTHS)
 def test_nfs_shares_under_load(spillway, closing, depth, service):
     backend = closing(Service(depth, service))
     port = process.free_port()
-    proxy = spillway(nfs_config([backend.nfs], port, {"flows": TWO_TO_ONE_NFS, "scheduler": {"algorithm": "sfqd"}}, None, {"depth": depth}))
-    load = closing(Load([f"name={flow},proto=nfs,target=127.0.0.1:{port},concurrency=96,op=read,bytes=4096,uid={uid}"
-                         for flow, uid in (("a", 1001), ("b", 1002))]))
+    proxy = spillway(
+        nfs_config(
+            [backend.nfs],
+            port,
+            {"flows": TWO_TO_ONE_NFS, "scheduler": {"algorithm": "sfqd"}},
+            None,
+            {"depth": depth},
+        )
+    )
+    load = closing(
+        Load(
+            [
+                f"name={flow},proto=nfs,target=127.0.0.1:{port},concurrency=96,"
+                f"op=read,bytes=4096,uid={uid}"
+                for flow, uid in (("a", 1001), ("b", 1002))
+            ]
+        )
+    )
     assert ratio_under_load(proxy) == pytest.approx(2, rel=0.02)
     figures = load.finish()
-    assert sum(n for f in figures.values() for kind, n in f["outcomes"].items() if kind != "ok") == 0, figures
+    assert (
+        sum(n for f in figures.values() for kind, n in f["outcomes"].items() if kind != "ok") == 0
+    ), figures
 
 
 def test_lone_flow_gets_everything(spillway, closing):
@@ -243,6 +309,8 @@ def test_lone_flow_gets_everything(spillway, closing):
     port = process.free_port()
     proxy = spillway(http_config([backend.http], port, {"flows": TWO_TO_ONE}, None, {"depth": 4}))
     closing(Load([f"name=b,proto=http,target=127.0.0.1:{port},concurrency=32,header=X-Flow:b"]))
-    process.wait_until(lambda: proxy.metric("spillway_flow_requests_total", flow="b") > 200, "load runs")
+    process.wait_until(
+        lambda: proxy.metric("spillway_flow_requests_total", flow="b") > 200, "load runs"
+    )
     samples = [proxy.metric("spillway_pool_outstanding", pool="farm") for _ in range(100)]
     assert sum(samples) / len(samples) > 3.9

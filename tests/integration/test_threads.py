@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Four workers, one gate: mixed load, reloads, control and draining at once. Made for ThreadSanitizer, short everywhere."""
+"""Four workers, one gate: mixed load, reloads, control and draining at once. Made for
+ThreadSanitizer, short everywhere."""
 import random
 import threading
 
@@ -7,8 +8,14 @@ from lab import http, process
 from lab.load import Load, Service
 from lab.spillway import Metrics
 
-FLOWS = [{"name": "a", "weight": 2, "match": {"header": {"X-Flow": "a"}}}, {"name": "b", "weight": 1, "by": "client-address"}]
-NFS_FLOWS = [{"name": "a", "weight": 2, "match": {"uid": 1001}}, {"name": "keyed", "weight": 1, "by": "uid"}]
+FLOWS = [
+    {"name": "a", "weight": 2, "match": {"header": {"X-Flow": "a"}}},
+    {"name": "b", "weight": 1, "by": "client-address"},
+]
+NFS_FLOWS = [
+    {"name": "a", "weight": 2, "match": {"uid": 1001}},
+    {"name": "keyed", "weight": 1, "by": "uid"},
+]
 
 
 def configuration(backends, web, nas, weight=2, depth=4):
@@ -16,20 +23,40 @@ def configuration(backends, web, nas, weight=2, depth=4):
     flows[0]["weight"] = nfs_flows[0]["weight"] = weight
     return {
         "workers": 4,
-        "listeners": [{"name": "web", "bind": [f"127.0.0.1:{web}"], "protocol": "http", "pool": "farm"},
-                      {"name": "nas", "bind": [f"127.0.0.1:{nas}"], "protocol": "nfs", "pool": "array"}],
-        "pools": [{"name": "farm", "servers": [{"name": f"s{n}", "address": b.http, "depth": depth} for n, b in enumerate(backends)],
-                   "balance": "least-outstanding", "flows": flows},
-                  {"name": "array", "servers": [{"name": "n0", "address": backends[0].nfs, "depth": depth}], "flows": nfs_flows}]}
+        "listeners": [
+            {"name": "web", "bind": [f"127.0.0.1:{web}"], "protocol": "http", "pool": "farm"},
+            {"name": "nas", "bind": [f"127.0.0.1:{nas}"], "protocol": "nfs", "pool": "array"},
+        ],
+        "pools": [
+            {
+                "name": "farm",
+                "servers": [
+                    {"name": f"s{n}", "address": b.http, "depth": depth}
+                    for n, b in enumerate(backends)
+                ],
+                "balance": "least-outstanding",
+                "flows": flows,
+            },
+            {
+                "name": "array",
+                "servers": [{"name": "n0", "address": backends[0].nfs, "depth": depth}],
+                "flows": nfs_flows,
+            },
+        ],
+    }
 
 
 def load(web, nas, duration):
-    return Load([
-        f"name=a,proto=http,target=127.0.0.1:{web},concurrency=24,header=X-Flow:a",
-        f"name=b,proto=http,target=127.0.0.1:{web},concurrency=24,method=PUT,bytes=3000",
-        f"name=burst,proto=http,target=127.0.0.1:{web},rate=300/s,arrival=poisson,concurrency=64",
-        f"name=na,proto=nfs,target=127.0.0.1:{nas},concurrency=24,op=read,bytes=65536,uid=1001",
-        f"name=nb,proto=nfs,target=127.0.0.1:{nas},concurrency=24,op=write,bytes=8192,uid=1002"], duration)
+    return Load(
+        [
+            f"name=a,proto=http,target=127.0.0.1:{web},concurrency=24,header=X-Flow:a",
+            f"name=b,proto=http,target=127.0.0.1:{web},concurrency=24,method=PUT,bytes=3000",
+            f"name=burst,proto=http,target=127.0.0.1:{web},rate=300/s,concurrency=64",
+            f"name=na,proto=nfs,target=127.0.0.1:{nas},concurrency=24,op=read,bytes=65536,uid=1001",
+            f"name=nb,proto=nfs,target=127.0.0.1:{nas},concurrency=24,op=write,bytes=8192,uid=1002",
+        ],
+        duration,
+    )
 
 
 def test_nothing_is_lost_while_everything_changes(spillway, closing):
@@ -37,7 +64,9 @@ def test_nothing_is_lost_while_everything_changes(spillway, closing):
     web, nas = process.free_port(), process.free_port()
     proxy = spillway(configuration(backends, web, nas))
     running = closing(load(web, nas, "8s"))
-    process.wait_until(lambda: proxy.metric("spillway_pool_requests_total", pool="array") > 100, "load runs")
+    process.wait_until(
+        lambda: proxy.metric("spillway_pool_requests_total", pool="array") > 100, "load runs"
+    )
     chance = random.Random(4)
     algorithms = ["fifo", "sfq", "sfqd", "min-sfqd"]
     turn = 0
@@ -49,16 +78,26 @@ def test_nothing_is_lost_while_everything_changes(spillway, closing):
         proxy.ctl("drain", "farm/s1")
         proxy.show("flows"), proxy.show("servers"), proxy.show("status")
         proxy.ctl("ready", "farm/s1")
-        assert proxy.reload(configuration(backends, web, nas, chance.randint(1, 9), chance.randint(2, 9)))
+        assert proxy.reload(
+            configuration(backends, web, nas, chance.randint(1, 9), chance.randint(2, 9))
+        )
     figures = running.result()
     assert turn >= 3
     for name, flow in figures.items():
-        bad = {kind: n for kind, n in flow["outcomes"].items() if kind not in ("ok", "unfinished") and n}
+        bad = {
+            kind: n
+            for kind, n in flow["outcomes"].items()
+            if kind not in ("ok", "unfinished") and n
+        }
         assert not bad, f"{name}: {bad}"
         assert flow["outcomes"]["ok"] > 50, name
     metrics: Metrics = proxy.metrics()
     for pool in ("farm", "array"):
-        assert metrics("spillway_pool_outstanding", pool=pool) == metrics("spillway_pool_queue_length", pool=pool) == 0
+        assert (
+            metrics("spillway_pool_outstanding", pool=pool)
+            == metrics("spillway_pool_queue_length", pool=pool)
+            == 0
+        )
         assert metrics("spillway_pool_errors_total", pool=pool) == 0
     served = sum(figures[flow]["outcomes"]["ok"] for flow in ("a", "b", "burst"))
     assert metrics("spillway_pool_requests_total", pool="farm") >= served
@@ -74,13 +113,16 @@ def test_clients_that_vanish_leave_nothing_behind(spillway, closing):
         for _ in range(40):
             try:
                 with http.Client(web) as one:
-                    one.send(b"".join(http.request(target=f"/{n}") for n in range(chance.randint(1, 5))))
+                    one.send(
+                        b"".join(http.request(target=f"/{n}") for n in range(chance.randint(1, 5)))
+                    )
                     if chance.random() < 0.5:
                         one.reply()
                     if chance.random() < 0.5:
                         one.reset()
             except (OSError, http.Ended):
                 pass
+
     vandals = [threading.Thread(target=vandal, args=(seed,)) for seed in range(6)]
     for thread in vandals:
         thread.start()
@@ -98,7 +140,9 @@ def test_draining_under_load_answers_what_was_taken(spillway, closing):
     web, nas = process.free_port(), process.free_port()
     proxy = spillway(configuration(backends, web, nas))
     running = closing(load(web, nas, "30s"))
-    process.wait_until(lambda: proxy.metric("spillway_pool_requests_total", pool="farm") > 500, "load runs")
+    process.wait_until(
+        lambda: proxy.metric("spillway_pool_requests_total", pool="farm") > 500, "load runs"
+    )
     proxy.stop()
     running.process.send_signal(2)
     for name, flow in running.result().items():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laboratory of the integration and fault tests: real peers, scripted peers, and what watches them.
+"""The laboratory of the integration and fault tests: real peers, scripted peers, and what watches
+them.
 
 process    child processes, free ports, waiting for a condition (never for a time)
 spillway   the proxy under test: configuration in, metrics and control out, clean end asserted

@@ -14,11 +14,11 @@ class Message:
     """A request or reply as it came over the wire."""
 
     def __init__(self, start, fields, head):
-        self.start = start          # start line, bytes
-        self.fields = fields        # [(name, value)] in order, bytes
-        self.head = head            # every byte up to and with the empty line
+        self.start = start  # start line, bytes
+        self.fields = fields  # [(name, value)] in order, bytes
+        self.head = head  # every byte up to and with the empty line
         self.body = b""
-        self.body_bytes = 0         # length when the body was not kept
+        self.body_bytes = 0  # length when the body was not kept
         self.trailers = []
         self.chunked = False
 
@@ -254,7 +254,9 @@ def request(method="GET", target="/", fields=(), body=None, host="test.example")
 
 def answer(body=b"ok\n", status="200 OK", fields=()):
     """A reply with Content-Length as bytes."""
-    lines = [f"HTTP/1.1 {status}"] + [f"{n}: {v}" for n, v in fields] + [f"Content-Length: {len(body)}"]
+    lines = (
+        [f"HTTP/1.1 {status}"] + [f"{n}: {v}" for n, v in fields] + [f"Content-Length: {len(body)}"]
+    )
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + body
 
 
@@ -272,8 +274,8 @@ class Exchange:
 
     def __init__(self, origin, sock, stream, number, position):
         self.origin, self.sock, self.stream = origin, sock, stream
-        self.connection = number    # which connection, from 1
-        self.position = position    # which request on it, from 1
+        self.connection = number  # which connection, from 1
+        self.position = position  # which request on it, from 1
         self.request = None
 
     def send(self, data):
@@ -281,10 +283,11 @@ class Exchange:
 
 
 class Origin:
-    """A scripted origin. handler(exchange) returns bytes to send, or None after it has sent by itself,
+    """A scripted origin. handler(exchange) returns bytes to send, or None after it has sent by
+    itself,
     or Origin.CLOSE to close the connection (bytes + CLOSE: send, then close).
 
-    With early=True the handler runs when the head is there, the body still unread (exchange.stream).
+    With early=True the handler runs when the head is there, the body unread (exchange.stream).
     """
 
     class _Close:
@@ -296,16 +299,26 @@ class Origin:
 
     CLOSE = _Close()
 
-    def __init__(self, handler=None, early=False, keep_bodies=True, port=0, receive_buffer=None, bind="127.0.0.1"):
+    def __init__(
+        self,
+        handler=None,
+        early=False,
+        keep_bodies=True,
+        port=0,
+        receive_buffer=None,
+        bind="127.0.0.1",
+    ):
         self.handler = handler or (lambda exchange: answer())
         self.early, self.keep_bodies = early, keep_bodies
-        self.requests = []          # Message, in order of arrival
+        self.requests = []  # Message, in order of arrival
         self.accepted = 0
         self.open = 0
         self.most_open = 0
-        self.errors = []            # what the handler or the parser raised
+        self.errors = []  # what the handler or the parser raised
         self.changed = threading.Condition()
-        family = socket.AF_UNIX if "/" in bind else socket.AF_INET6 if ":" in bind else socket.AF_INET
+        family = (
+            socket.AF_UNIX if "/" in bind else socket.AF_INET6 if ":" in bind else socket.AF_INET
+        )
         self.listener = socket.socket(family)
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if receive_buffer:
@@ -316,7 +329,9 @@ class Origin:
             self.port, self.address = None, f"unix:{bind}"
         else:
             self.port = self.listener.getsockname()[1]
-            self.address = f"[{bind}]:{self.port}" if family == socket.AF_INET6 else f"{bind}:{self.port}"
+            self.address = (
+                f"[{bind}]:{self.port}" if family == socket.AF_INET6 else f"{bind}:{self.port}"
+            )
         self.sockets = set()
         self.stopping = False
         threading.Thread(target=self._accept, daemon=True).start()
@@ -367,7 +382,7 @@ class Origin:
                     sock.sendall(reply)
         except (Ended, OSError):
             pass
-        except Exception as error:      # noqa: BLE001 - shown by the test that looks at errors
+        except Exception as error:  # noqa: BLE001 - shown by the test that looks at errors
             self.errors.append(error)
         finally:
             with self.changed:
@@ -404,7 +419,8 @@ class Origin:
 
 
 class Nginx:
-    """nginx as an origin. `files` is its document root; `access()` lists (connection, request line, status)."""
+    """nginx as an origin. `files` is its document root; `access()` lists (connection, request line,
+    status)."""
 
     CONFIGURATION = """
 daemon off; master_process off; pid {home}/pid; error_log stderr warn; {user}
@@ -434,11 +450,15 @@ http {{
         self.address = f"127.0.0.1:{self.port}"
         path = os.path.join(self.home, "nginx.conf")
         with open(path, "w") as configuration:
-            configuration.write(self.CONFIGURATION.format(
-                home=self.home, port=self.port, user="user root;" if os.geteuid() == 0 else ""))
+            configuration.write(
+                self.CONFIGURATION.format(
+                    home=self.home, port=self.port, user="user root;" if os.geteuid() == 0 else ""
+                )
+            )
         self.put("index.html", b"<p>welcome\n")
         self.server = process.Process(
-            "nginx", [process.tool("nginx"), "-c", path, "-e", "stderr", "-p", self.home])
+            "nginx", [process.tool("nginx"), "-c", path, "-e", "stderr", "-p", self.home]
+        )
         self.server.wait_listening(self.port)
 
     def put(self, name, content):

@@ -11,9 +11,23 @@ class Service:
     """spillorigin: `http` and `nfs` are its addresses."""
 
     def __init__(self, slots=8, service="0", distribution="fixed", extra=()):
-        self.process = process.Process("spillorigin", [
-            process.program("spillorigin"), "--http", "127.0.0.1:0", "--nfs", "127.0.0.1:0", "--slots", slots,
-            "--service", service, "--distribution", distribution, *extra])
+        self.process = process.Process(
+            "spillorigin",
+            [
+                process.program("spillorigin"),
+                "--http",
+                "127.0.0.1:0",
+                "--nfs",
+                "127.0.0.1:0",
+                "--slots",
+                slots,
+                "--service",
+                service,
+                "--distribution",
+                distribution,
+                *extra,
+            ],
+        )
         self.process.wait_log("ready")
         found = re.search(r"listening http=(\S+) nfs=(\S+)", self.process.log())
         self.http, self.nfs = found.groups()
@@ -23,7 +37,7 @@ class Service:
 
 
 class Load:
-    """spillload with these --flow texts; result() waits for its end and gives {flow name: figures}."""
+    """spillload with these --flow texts; result() waits for its end: {flow name: figures}."""
 
     def __init__(self, flows, duration="30s", extra=()):
         self.path = os.path.join(process.scratch(), "load.json")
@@ -41,6 +55,7 @@ class Load:
     def finish(self):
         """Ends the load now; its figures so far."""
         import signal
+
         self.process.send_signal(signal.SIGINT)
         return self.result()
 

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A private network with a real NFS server and a real kernel client.
 
-    Net     a network and mount namespace of its own: loopback, a bridge with 10.77.0.1/24, a tap device on it.
-            It has no name, so runs beside each other do not collide and nothing is left behind: it is
-            gone when the last process in it is.
+    Net     a network and mount namespace of its own: loopback, a bridge with 10.77.0.1/24, a tap
+            device on it. It has no name, so runs beside each other do not collide and nothing is
+            left behind: it is gone when the last process in it is.
     Ganesha rpcbind and nfs-ganesha with its VFS back end in that network, exporting one folder
-    kernel_job  runs a shell script on user-mode Linux, 10.77.0.2 on the tap device, which boots when
-            first needed; gives output and exit status
+    kernel_job  runs a shell script on user-mode Linux, 10.77.0.2 on the tap device, which boots
+            when first needed; gives output and exit status
 
-Needs root. Set SPILLWAY_TEST_NFS=no to leave these tests out where that is impossible; they are never
-left out silently.
+Needs root. Set SPILLWAY_TEST_NFS=no to leave these tests out where that is impossible; they are
+never left out silently.
 """
 import ctypes
 import glob
@@ -36,22 +36,42 @@ class Net:
     """The namespace. `wrap(argv)` makes a command run in it; `connect()` a socket in it."""
 
     def __init__(self):
-        assert os.geteuid() == 0, ("the NFS laboratory needs root (network namespaces, user-mode Linux); "
-                                   "run as root, or set SPILLWAY_TEST_NFS=no to leave these tests out")
-        script = ("mount -t tmpfs -o size=64m tmpfs /run && mkdir -p /run/rpcbind && "
-                  "chown _rpc /run/rpcbind && ip link set lo up && "
-                  "ip link add br0 type bridge && ip addr add 10.77.0.1/24 dev br0 && "
-                  "ip tuntap add dev tap0 mode tap && ip link set tap0 master br0 && "
-                  "ip link set tap0 up && ip link set br0 up && echo namespace ready && exec sleep infinity")
+        assert os.geteuid() == 0, (
+            "the NFS laboratory needs root (network namespaces, user-mode Linux); "
+            "run as root, or set SPILLWAY_TEST_NFS=no to leave these tests out"
+        )
+        script = (
+            "mount -t tmpfs -o size=64m tmpfs /run && mkdir -p /run/rpcbind && "
+            "chown _rpc /run/rpcbind && ip link set lo up && "
+            "ip link add br0 type bridge && ip addr add 10.77.0.1/24 dev br0 && "
+            "ip tuntap add dev tap0 mode tap && ip link set tap0 master br0 && "
+            "ip link set tap0 up && ip link set br0 up && "
+            "echo namespace ready && exec sleep infinity"
+        )
         self.holder = process.Process(
-            "namespace", [process.tool("unshare"), "--net", "--mount", "--propagation", "private", "sh", "-c", script],
-            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
+            "namespace",
+            [
+                process.tool("unshare"),
+                "--net",
+                "--mount",
+                "--propagation",
+                "private",
+                "sh",
+                "-c",
+                script,
+            ],
+            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+        )
         self.holder.wait_log("namespace ready")
         self.kernel = None
 
     def wrap(self, argv):
         pid = self.holder.pid
-        return [process.tool("nsenter"), f"--net=/proc/{pid}/ns/net", f"--mount=/proc/{pid}/ns/mnt"] + list(argv)
+        return [
+            process.tool("nsenter"),
+            f"--net=/proc/{pid}/ns/net",
+            f"--mount=/proc/{pid}/ns/mnt",
+        ] + list(argv)
 
     def start(self, name, argv, **options):
         return process.Process(name, self.wrap(argv), **options)
@@ -69,13 +89,14 @@ class Net:
                 return action()
             finally:
                 if _libc.setns(home, CLONE_NEWNET) != 0:
-                    os._exit(3)     # this thread would be lost in the wrong network
+                    os._exit(3)  # this thread would be lost in the wrong network
         finally:
             os.close(home)
             os.close(there)
 
     def kernel_client(self):
-        """The kernel client, booted when there is none that is free (there is one tap device, so one at a time)."""
+        """The kernel client, booted when there is none that is free (there is one tap device, so
+        one at a time)."""
         if self.kernel and (self.kernel.busy or not self.kernel.process.running()):
             self.kernel.kill()
             self.kernel = None
@@ -84,7 +105,7 @@ class Net:
         return self.kernel
 
     def connect(self, port, address=SERVER_ADDRESS, timeout_s=process.PATIENCE_S):
-        """A TCP connection made within the namespace; the socket stays there, this thread does not."""
+        """A TCP connection made in the namespace; the socket stays there, this thread does not."""
         return self._inside(lambda: socket.create_connection((address, port), timeout_s))
 
     def close(self):
@@ -106,15 +127,18 @@ NFSV4 {{
 }}
 EXPORT_DEFAULTS {{
     SecType = sys; Squash = No_Root_Squash; Access_Type = RW; Protocols = 3, 4; Transports = TCP;
-    PrivilegedPort = false; MaxRead = 1048576; MaxWrite = 1048576; PrefRead = 1048576; PrefWrite = 1048576;
+    PrivilegedPort = false;
+    MaxRead = 1048576; MaxWrite = 1048576; PrefRead = 1048576; PrefWrite = 1048576;
 }}
 EXPORT {{ Export_Id = 7; Path = {folder}; Pseudo = /data; FSAL {{ Name = VFS; }} }}
 """
 
 
 class Ganesha:
-    """rpcbind and ganesha in a Net. The server caches what it has seen, so its files must not be changed
-    behind its back: each test works in a `folder` of its own below the export (NFSv4 sees it as `pseudo`)."""
+    """rpcbind and ganesha in a Net. The server caches what it has seen, so its files must not be
+    changed
+    behind its back: each test works in a `folder` of its own (NFSv4 sees it as `pseudo`).
+    """
 
     def __init__(self, net):
         self.net = net
@@ -145,11 +169,25 @@ class Ganesha:
         self.runs += 1
         path = os.path.join(self.home, "ganesha.conf")
         with open(path, "w") as configuration:
-            configuration.write(GANESHA_CONFIGURATION.format(nfs=NFS_PORT, mount=MOUNT_PORT, folder=self.export))
+            configuration.write(
+                GANESHA_CONFIGURATION.format(nfs=NFS_PORT, mount=MOUNT_PORT, folder=self.export)
+            )
         name = f"ganesha{self.runs}"
-        self.server = self.net.start(name, [
-            process.tool("ganesha.nfsd"), "-F", "-f", path, "-L", "/dev/stdout",
-            "-p", os.path.join(self.home, name + ".pid"), "-N", "NIV_EVENT"])
+        self.server = self.net.start(
+            name,
+            [
+                process.tool("ganesha.nfsd"),
+                "-F",
+                "-f",
+                path,
+                "-L",
+                "/dev/stdout",
+                "-p",
+                os.path.join(self.home, name + ".pid"),
+                "-N",
+                "NIV_EVENT",
+            ],
+        )
         self.server.wait_listening(NFS_PORT, MOUNT_PORT)
         self.server.wait_log("NFS SERVER INITIALIZED")
 
@@ -179,6 +217,7 @@ def _kernel_modules():
             add(need)
         if path not in order:
             order.append(path)
+
     for wanted in ("nfsv3", "nfsv4"):
         paths = [p for p in needs if p.endswith(f"/{wanted}.ko")]
         assert paths, f"module {wanted} is not among {folder}'s"
@@ -213,20 +252,39 @@ done
 
 
 class KernelClient:
-    """User-mode Linux, which runs one job after the other as they appear in its folder (it sees ours)."""
+    """User-mode Linux, which runs one job after the other as they appear in its folder (it sees
+    ours)."""
 
     def __init__(self, net, memory_mib=256):
         self.home = process.scratch("spillway-kernel-")
         folder, modules = _kernel_modules()
         init = os.path.join(self.home, "init.sh")
         with open(init, "w") as text:
-            text.write(INIT.format(modules="\n".join(f"$b insmod {folder}/{m}" for m in modules),
-                                   client=CLIENT_ADDRESS, home=self.home))
+            text.write(
+                INIT.format(
+                    modules="\n".join(f"$b insmod {folder}/{m}" for m in modules),
+                    client=CLIENT_ADDRESS,
+                    home=self.home,
+                )
+            )
         os.chmod(init, 0o755)
-        self.process = net.start("kernel-client", [
-            process.tool("linux.uml"), f"mem={memory_mib}M", "rootfstype=hostfs", "rootflags=/", "ro",
-            f"init={init}", "vec0:transport=tap,ifname=tap0,depth=128,gro=1",
-            "con0=fd:0,fd:1", "con=null", "ssl=null", "quiet"], env={"TMPDIR": "/dev/shm"})
+        self.process = net.start(
+            "kernel-client",
+            [
+                process.tool("linux.uml"),
+                f"mem={memory_mib}M",
+                "rootfstype=hostfs",
+                "rootflags=/",
+                "ro",
+                f"init={init}",
+                "vec0:transport=tap,ifname=tap0,depth=128,gro=1",
+                "con0=fd:0,fd:1",
+                "con=null",
+                "ssl=null",
+                "quiet",
+            ],
+            env={"TMPDIR": "/dev/shm"},
+        )
         self.jobs = 0
         self.busy = False
 
@@ -235,7 +293,7 @@ class KernelClient:
 
 
 class KernelJob:
-    """A shell script running on the kernel client; result() gives (exit status, output) at its end."""
+    """A shell script running on the kernel client; result() gives (exit status, output)."""
 
     def __init__(self, net, script):
         self.client = net.kernel_client()
@@ -256,13 +314,24 @@ class KernelJob:
 
     def _until(self, condition, what, deadline_s):
         def now():
-            assert self.client.process.running(), f"the kernel client ended:\n{self.client.process.log()[-3000:]}"
+            assert (
+                self.client.process.running()
+            ), f"the kernel client ended:\n{self.client.process.log()[-3000:]}"
             return condition()
-        process.wait_until(now, f"{what}; its output:\n{self.output()[0][-2000:]}", deadline_s, every_s=0.03)
+
+        process.wait_until(
+            now, f"{what}; its output:\n{self.output()[0][-2000:]}", deadline_s, every_s=0.03
+        )
 
     def says(self, words, deadline_s=120):
-        self._until(lambda: words in self.output()[0] or self.output()[1] is not None, f"the job says {words!r}", deadline_s)
-        assert words in self.output()[0], f"the job ended without {words!r}:\n{self.output()[0][-3000:]}"
+        self._until(
+            lambda: words in self.output()[0] or self.output()[1] is not None,
+            f"the job says {words!r}",
+            deadline_s,
+        )
+        assert (
+            words in self.output()[0]
+        ), f"the job ended without {words!r}:\n{self.output()[0][-3000:]}"
 
     def result(self, deadline_s=120):
         self._until(lambda: self.output()[1] is not None, "the job ends", deadline_s)
@@ -284,7 +353,7 @@ def mount_command(ganesha, where, version, port, mount_port=None, options=""):
     else:
         kind, folder = f"vers={version},proto=tcp,port={port}", ganesha.pseudo
     extra = "," + options if options else ""
-    return (f"mkdir -p {where} && mount -t nfs -o {kind}{extra} {SERVER_ADDRESS}:{folder} {where}")
+    return f"mkdir -p {where} && mount -t nfs -o {kind}{extra} {SERVER_ADDRESS}:{folder} {where}"
 
 
 def proxy_config(port, **options):
@@ -301,12 +370,11 @@ def libnfs(net, tool_name, *arguments, check=True, deadline_s=None):
 
 def url(ganesha, name, port, mount_port=None, extra=""):
     """libnfs' URL of a file of the export by way of port."""
-    return (f"nfs://{SERVER_ADDRESS}{ganesha.folder}/{name}?nfsport={port}&mountport={mount_port or port}{extra}")
+    ports = f"nfsport={port}&mountport={mount_port or port}"
+    return f"nfs://{SERVER_ADDRESS}{ganesha.folder}/{name}?{ports}{extra}"
 
 
 def connections(net, port):
     """Established TCP connections to port of the server's side, as text lines of ss."""
     done = net.run([process.tool("ss"), "-Htn", "state", "established", f"( sport = :{port} )"])
     return [line for line in done.stdout.splitlines() if line.strip()]
-
-

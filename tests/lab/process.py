@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Child processes of a test: started by argument list, ended by pid, their output kept and shown on failure.
+"""Child processes of a test: started by argument list, ended by pid, their output kept and shown on
+failure.
 
-Every child has its own session (Ctrl-C reaches only the test run, which then ends them) and dies with
-the test run even when that is killed. Children must be started from the main thread, because the
-kernel ties "die with the parent" to the thread that forked.
+Every child has its own session (Ctrl-C reaches only the test run, which then ends them) and dies
+with the test run even when that is killed. Children must be started from the main thread, because
+the kernel ties "die with the parent" to the thread that forked.
 """
 import atexit
 import ctypes
@@ -27,7 +28,8 @@ PATIENCE_S = float(os.environ.get("SPILLWAY_TEST_PATIENCE", "30"))
 
 
 def wait_until(condition, what, deadline_s=None, every_s=0.01):
-    """Polls condition() until it returns something true and returns that; fails saying what never came."""
+    """Polls condition() until it returns something true and returns that; fails saying what never
+    came."""
     end = time.monotonic() + (deadline_s or PATIENCE_S)
     while True:
         value = condition()
@@ -42,7 +44,9 @@ def program(name):
     """Path of one of our programs: SPILLWAY_BIN, or the release build."""
     folder = os.environ.get("SPILLWAY_BIN", os.path.join(ROOT, "build", "release", "bin"))
     path = os.path.join(folder, name)
-    assert os.access(path, os.X_OK), f"{path} is not there: build it, or set SPILLWAY_BIN to the folder of programs"
+    assert os.access(
+        path, os.X_OK
+    ), f"{path} is not there: build it, or set SPILLWAY_BIN to the folder of programs"
     return path
 
 
@@ -112,12 +116,20 @@ class Process:
             _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
             for kind, value in limits:
                 import resource
+
                 resource.setrlimit(kind, value)
 
         with open(self.log_path, "wb") as log:
             self.child = subprocess.Popen(
-                self.argv, stdin=stdin, stdout=log, stderr=subprocess.STDOUT, cwd=cwd,
-                env=dict(os.environ, **(env or {})), start_new_session=True, preexec_fn=in_child)
+                self.argv,
+                stdin=stdin,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=cwd,
+                env=dict(os.environ, **(env or {})),
+                start_new_session=True,
+                preexec_fn=in_child,
+            )
         _alive.append(self)
 
     @property
@@ -139,7 +151,9 @@ class Process:
         try:
             status = self.child.wait(deadline_s or PATIENCE_S)
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"{self.name} has not ended; its log:\n{self.log()[-4000:]}") from None
+            raise AssertionError(
+                f"{self.name} has not ended; its log:\n{self.log()[-4000:]}"
+            ) from None
         if self in _alive:
             _alive.remove(self)
         return status
@@ -147,7 +161,9 @@ class Process:
     def kill(self):
         """Ends the child and what it started, at once; quiet when they have ended already."""
         try:
-            os.killpg(self.pid, signal.SIGKILL)     # its session is its own, so this is nobody else's group
+            os.killpg(
+                self.pid, signal.SIGKILL
+            )  # its session is its own, so this is nobody else's group
         except ProcessLookupError:
             pass
         self.child.wait()
@@ -156,26 +172,43 @@ class Process:
 
     def wait_listening(self, *ports):
         """Until the ports are in LISTEN state, seen from outside (no connection is made)."""
+
         def ready():
-            assert self.running(), f"{self.name} ended with {self.child.returncode}:\n{self.log()[-4000:]}"
+            assert (
+                self.running()
+            ), f"{self.name} ended with {self.child.returncode}:\n{self.log()[-4000:]}"
             return set(ports) <= listening_ports(self.pid)
+
         wait_until(ready, f"{self.name} listens on {ports}")
         return self
 
     def wait_log(self, text, deadline_s=None):
         """Until text appears in the log."""
-        wait_until(lambda: text in self.log() or not self.running(), f"{self.name} says {text!r}", deadline_s)
-        assert text in self.log(), f"{self.name} ended without saying {text!r}:\n{self.log()[-4000:]}"
+        wait_until(
+            lambda: text in self.log() or not self.running(),
+            f"{self.name} says {text!r}",
+            deadline_s,
+        )
+        assert (
+            text in self.log()
+        ), f"{self.name} ended without saying {text!r}:\n{self.log()[-4000:]}"
 
 
 def run(argv, deadline_s=None, check=True, **options):
     """Runs a command to its end; returns the completed process with text output."""
     options.setdefault("stdin", subprocess.DEVNULL)
-    done = subprocess.run([str(a) for a in argv], capture_output=True, text=True, errors="replace",
-                          timeout=deadline_s or 2 * PATIENCE_S, **options)
+    done = subprocess.run(
+        [str(a) for a in argv],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=deadline_s or 2 * PATIENCE_S,
+        **options,
+    )
     if check:
-        assert done.returncode == 0, (
-            f"{' '.join(done.args)}: exit status {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
+        assert (
+            done.returncode == 0
+        ), f"{' '.join(done.args)}: {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
     return done
 
 

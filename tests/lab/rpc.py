@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ONC RPC by hand (RFC 5531): records, calls, replies; NFSv3, MOUNT (RFC 1813) and COMPOUND (RFC 8881) as bytes.
+"""ONC RPC by hand (RFC 5531): records, calls, replies; NFSv3, MOUNT (RFC 1813) and COMPOUND (RFC
+8881) as bytes.
 
 The encodings are written here anew, not with the proxy's code, so that a mistake there shows.
 """
@@ -17,8 +18,30 @@ AUTH_NONE, AUTH_SYS, RPCSEC_GSS, AUTH_TLS = 0, 1, 6, 7
 # accept_stat
 SUCCESS, PROG_UNAVAIL, PROG_MISMATCH, PROC_UNAVAIL, GARBAGE_ARGS, SYSTEM_ERR = range(6)
 # NFSv3 procedures
-(NULL, GETATTR, SETATTR, LOOKUP, ACCESS, READLINK, READ, WRITE, CREATE, MKDIR, SYMLINK, MKNOD, REMOVE, RMDIR,
- RENAME, LINK, READDIR, READDIRPLUS, FSSTAT, FSINFO, PATHCONF, COMMIT) = range(22)
+(
+    NULL,
+    GETATTR,
+    SETATTR,
+    LOOKUP,
+    ACCESS,
+    READLINK,
+    READ,
+    WRITE,
+    CREATE,
+    MKDIR,
+    SYMLINK,
+    MKNOD,
+    REMOVE,
+    RMDIR,
+    RENAME,
+    LINK,
+    READDIR,
+    READDIRPLUS,
+    FSSTAT,
+    FSINFO,
+    PATHCONF,
+    COMMIT,
+) = range(22)
 NFS3ERR_JUKEBOX = NFS4ERR_DELAY = 10008
 UNSTABLE, DATA_SYNC, FILE_SYNC = 0, 1, 2
 LAST_FRAGMENT = 0x80000000
@@ -47,7 +70,7 @@ class Reader:
     def take(self, count):
         assert self.at + count <= len(self.data), f"truncated: {self.data[:80]!r}"
         self.at += count
-        return self.data[self.at - count:self.at]
+        return self.data[self.at - count : self.at]
 
     def u32(self):
         return struct.unpack(">I", self.take(4))[0]
@@ -80,8 +103,22 @@ def auth_sys(uid=0, gid=0, machine="test", groups=()):
 NO_AUTH = u32(AUTH_NONE, 0)
 
 
-def call(xid, program, version, procedure, arguments=b"", credential=None, verifier=NO_AUTH, rpc_version=2):
-    return u32(xid, CALL, rpc_version, program, version, procedure) + (credential or auth_sys()) + verifier + arguments
+def call(
+    xid,
+    program,
+    version,
+    procedure,
+    arguments=b"",
+    credential=None,
+    verifier=NO_AUTH,
+    rpc_version=2,
+):
+    return (
+        u32(xid, CALL, rpc_version, program, version, procedure)
+        + (credential or auth_sys())
+        + verifier
+        + arguments
+    )
 
 
 def refusal(xid, status, *more):
@@ -97,7 +134,7 @@ def record(payload, fragment=None):
     """payload with its record mark(s); fragment: size of each fragment but the last."""
     if not fragment:
         return u32(LAST_FRAGMENT | len(payload)) + payload
-    parts = [payload[i:i + fragment] for i in range(0, len(payload), fragment)] or [b""]
+    parts = [payload[i : i + fragment] for i in range(0, len(payload), fragment)] or [b""]
     marked = [u32(len(p)) + p for p in parts[:-1]]
     return b"".join(marked) + u32(LAST_FRAGMENT | len(parts[-1])) + parts[-1]
 
@@ -111,19 +148,21 @@ class Reply:
         self.accepted = reader.u32() == 0
         self.status = self.reject = self.mismatch = None
         if self.accepted:
-            reader.u32(), reader.opaque()       # verifier
+            reader.u32(), reader.opaque()  # verifier
             self.status = reader.u32()
             if self.status == PROG_MISMATCH:
                 self.mismatch = (reader.u32(), reader.u32())
         else:
-            self.reject = reader.u32()          # 0 RPC_MISMATCH, 1 AUTH_ERROR
+            self.reject = reader.u32()  # 0 RPC_MISMATCH, 1 AUTH_ERROR
             self.detail = reader.u32()
         self.reader = reader
 
     @property
     def results(self):
         """Reader of the results of a successful call."""
-        assert self.accepted and self.status == SUCCESS, f"accepted {self.accepted}, status {self.status}"
+        assert (
+            self.accepted and self.status == SUCCESS
+        ), f"accepted {self.accepted}, status {self.status}"
         return self.reader
 
 
@@ -134,11 +173,13 @@ class Call:
         self.xid = reader.u32()
         self.type = reader.u32()
         if self.type == CALL:
-            self.rpc_version, self.program, self.version, self.procedure = (reader.u32() for _ in range(4))
+            self.rpc_version, self.program, self.version, self.procedure = (
+                reader.u32() for _ in range(4)
+            )
             self.flavour = reader.u32()
             self.credential = reader.opaque()
             reader.u32(), reader.opaque()
-            self.arguments = payload[reader.at:]
+            self.arguments = payload[reader.at :]
 
     def uid(self):
         reader = Reader(self.credential)
@@ -158,7 +199,7 @@ class Records:
         sock.settimeout(process.PATIENCE_S)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.input = sock.makefile("rb", 1 << 18)
-        self.fragments = 0          # of the record read last
+        self.fragments = 0  # of the record read last
 
     def send(self, payload, fragment=None):
         self.sock.sendall(record(payload, fragment))
@@ -211,8 +252,11 @@ class Client(Records):
 
     def __init__(self, where, uid=0, first_xid=1, source=None):
         if isinstance(where, int):
-            where = socket.create_connection(("127.0.0.1", where), process.PATIENCE_S,
-                                             source_address=(source, 0) if source else None)
+            where = socket.create_connection(
+                ("127.0.0.1", where),
+                process.PATIENCE_S,
+                source_address=(source, 0) if source else None,
+            )
         super().__init__(where)
         self.uid = uid
         self.xids = itertools.count(first_xid)
@@ -263,7 +307,9 @@ class Client(Records):
         return results.opaque()
 
     def write(self, handle, offset, data, stable=FILE_SYNC, fragment=None):
-        results = self.nfs3(WRITE, write_arguments(handle, offset, data, stable), fragment=fragment).results
+        results = self.nfs3(
+            WRITE, write_arguments(handle, offset, data, stable), fragment=fragment
+        ).results
         status = results.u32()
         assert status == 0, f"WRITE: {status}"
         results.wcc_data()
@@ -307,11 +353,18 @@ PUTROOTFH, GETFH, ILLEGAL = u32(24), u32(10), u32(10044)
 
 def attributes(size=4096, kind=1, mode=0o644, uid=0):
     """An NFSv3 fattr3 of a plain file."""
-    return u32(kind, mode, 1, uid, 0) + u64(size, size) + u32(0, 0) + u64(7, 42) + u32(1, 0, 1, 0, 1, 0)
+    return (
+        u32(kind, mode, 1, uid, 0)
+        + u64(size, size)
+        + u32(0, 0)
+        + u64(7, 42)
+        + u32(1, 0, 1, 0, 1, 0)
+    )
 
 
 def canned(request, size=4096):
-    """What a simple NFSv3 server would answer to READ, WRITE, GETATTR, NULL and MNT; None for others."""
+    """What a simple NFSv3 server would answer to READ, WRITE, GETATTR, NULL and MNT; None for
+    others."""
     if request.program == MOUNT and request.procedure == 1:
         return success(request.xid, u32(0) + opaque(b"root-handle") + u32(1, AUTH_SYS))
     if request.procedure == NULL:
@@ -337,7 +390,8 @@ def canned(request, size=4096):
 
 
 class Server:
-    """A scripted RPC server: handler(call, connection) returns the reply's payload, None (no reply), or
+    """A scripted RPC server: handler(call, connection) returns the reply's payload, None (no
+    reply), or
     Server.CLOSE. Calls are recorded in order; `pause()` holds replies back until `resume()`."""
 
     CLOSE = object()
@@ -391,7 +445,7 @@ class Server:
                     break
         except (Ended, OSError, ValueError):
             pass
-        except Exception as error:      # noqa: BLE001 - shown by the test that looks at errors
+        except Exception as error:  # noqa: BLE001 - shown by the test that looks at errors
             self.errors.append(error)
         finally:
             with self.changed:
@@ -433,12 +487,13 @@ class Server:
             try:
                 self._answer(request, connection)
             except (OSError, ValueError):
-                pass            # its connection is gone
+                pass  # its connection is gone
 
     def until(self, condition, what):
         with self.changed:
-            assert self.changed.wait_for(condition, process.PATIENCE_S), (
-                f"never came: {what}; calls {len(self.calls)}, open {self.open}, errors {self.errors}")
+            assert self.changed.wait_for(
+                condition, process.PATIENCE_S
+            ), f"never came: {what}; {len(self.calls)} calls, {self.open} open, {self.errors}"
 
     def wait_calls(self, count):
         self.until(lambda: len(self.calls) >= count, f"{count} calls at the server")

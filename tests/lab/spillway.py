@@ -11,7 +11,8 @@ import yaml
 from . import process
 
 SANITIZER_REPORT = re.compile(
-    r"(ERROR: \w*Sanitizer|WARNING: ThreadSanitizer|runtime error: |SUMMARY: \w*Sanitizer)")
+    r"(ERROR: \w*Sanitizer|WARNING: ThreadSanitizer|runtime error: |SUMMARY: \w*Sanitizer)"
+)
 
 
 class Metrics(dict):
@@ -24,7 +25,7 @@ class Metrics(dict):
         return sum(found)
 
 
-SAMPLE = re.compile(r'^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$')
+SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$")
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"(?:,|$)')
 UNESCAPE = {"\\\\": "\\", '\\"': '"', "\\n": "\n"}
 
@@ -48,7 +49,9 @@ def parse_metrics(text):
             assert match, f"not a sample: {line!r}"
             name, inside, number = match.groups()
             labels = tuple(
-                (n, re.sub(r'\\[\\"n]', lambda m: UNESCAPE[m.group()], v)) for n, v in LABEL.findall(inside or ""))
+                (n, re.sub(r'\\[\\"n]', lambda m: UNESCAPE[m.group()], v))
+                for n, v in LABEL.findall(inside or "")
+            )
             key = (name, labels)
             assert key not in samples, f"sample twice: {line}"
             samples[key] = float(number)
@@ -69,17 +72,35 @@ def nfs_config(servers, port, pool=None, listener=None, server=None, **top):
 
 def _config(protocol, servers, port, pool, listener, server, top):
     bind = port if isinstance(port, str) else f"127.0.0.1:{port}"
-    return dict({
-        "workers": 1,
-        "listeners": [dict({"name": "front", "bind": [bind], "protocol": protocol, "pool": "farm"}, **(listener or {}))],
-        "pools": [dict({"name": "farm",
-                        "servers": [s if isinstance(s, dict) else dict({"address": s}, **(server or {}))
-                                    for s in servers]}, **(pool or {}))],
-    }, **top)
+    return dict(
+        {
+            "workers": 1,
+            "listeners": [
+                dict(
+                    {"name": "front", "bind": [bind], "protocol": protocol, "pool": "farm"},
+                    **(listener or {}),
+                )
+            ],
+            "pools": [
+                dict(
+                    {
+                        "name": "farm",
+                        "servers": [
+                            s if isinstance(s, dict) else dict({"address": s}, **(server or {}))
+                            for s in servers
+                        ],
+                    },
+                    **(pool or {}),
+                )
+            ],
+        },
+        **top,
+    )
 
 
 class Spillway:
-    """A running proxy. config: a dict (an admin socket and a short drain time are added), or YAML text."""
+    """A running proxy. config: a dict (an admin socket and a short drain time are added), or YAML
+    text."""
 
     def __init__(self, config, net=None, wait=True, limits=(), env=None, arguments=(), wrap=()):
         self.home = process.scratch("spillway-run-")
@@ -87,11 +108,16 @@ class Spillway:
         self.path = os.path.join(self.home, "spillway.yaml")
         self.write(config)
         argv = [*wrap, process.program("spillway"), "-f", self.path, *arguments]
-        self.process = process.Process("spillway", net.wrap(argv) if net else argv, limits=limits, env=env)
+        self.process = process.Process(
+            "spillway", net.wrap(argv) if net else argv, limits=limits, env=env
+        )
         self.stopped = False
         if wait:
             self.process.wait_listening(*self.ports())
-            process.wait_until(lambda: os.path.exists(self.socket) or not self.process.running(), "the control socket")
+            process.wait_until(
+                lambda: os.path.exists(self.socket) or not self.process.running(),
+                "the control socket",
+            )
 
     @property
     def pid(self):
@@ -133,7 +159,9 @@ class Spillway:
 
     def ctl(self, *arguments, check=True):
         """spillctl with these arguments; the completed process."""
-        return process.run([process.program("spillctl"), "-s", self.socket, *arguments], check=check)
+        return process.run(
+            [process.program("spillctl"), "-s", self.socket, *arguments], check=check
+        )
 
     def show(self, what):
         """`spillctl show WHAT --json`, parsed."""
@@ -144,7 +172,10 @@ class Spillway:
         with socket.socket(socket.AF_UNIX) as sock:
             sock.settimeout(process.PATIENCE_S)
             sock.connect(self.socket)
-            sock.sendall(f"{method} {path} HTTP/1.0\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+            sock.sendall(
+                f"{method} {path} HTTP/1.0\r\nHost: localhost\r\n"
+                f"Content-Length: {len(body)}\r\n\r\n{body}".encode()
+            )
             data = b""
             while chunk := sock.recv(65536):
                 data += chunk
@@ -167,13 +198,14 @@ class Spillway:
         def there():
             seen.append(self.metric(name, **labels))
             return value(seen[-1]) if callable(value) else seen[-1] == value
+
         try:
             process.wait_until(there, f"{name} {labels}")
         except AssertionError:
             raise AssertionError(f"{name} {labels}: wanted {value}, last saw {seen[-3:]}") from None
 
     def reload(self, config=None):
-        """SIGHUP with a new configuration, and waits until the proxy has counted it (good or bad)."""
+        """SIGHUP with a new configuration; waits until it is counted. True: it was taken."""
         if config is not None:
             self.write(config)
         before = self.reloads()
@@ -185,8 +217,10 @@ class Spillway:
     def reloads(self):
         """(reloads that worked, reloads that failed)."""
         metrics = self.metrics()
-        return (metrics("spillway_config_reloads_total", result="ok"),
-                metrics("spillway_config_reloads_total", result="failed"))
+        return (
+            metrics("spillway_config_reloads_total", result="ok"),
+            metrics("spillway_config_reloads_total", result="failed"),
+        )
 
     # ------------------------------------------------ the end
 
@@ -194,10 +228,10 @@ class Spillway:
         report = SANITIZER_REPORT.search(self.log())
         if report:
             at = max(0, report.start() - 200)
-            raise AssertionError("sanitizer report:\n" + self.log()[at:at + 8000])
+            raise AssertionError("sanitizer report:\n" + self.log()[at : at + 8000])
 
     def stop(self, status=0):
-        """SIGTERM; the proxy must end by itself with this status and without a sanitizer's report."""
+        """SIGTERM; the proxy must end by itself with this status and no sanitizer's report."""
         if self.stopped:
             return
         self.stopped = True
