@@ -19,6 +19,7 @@
 #include <event2/listener.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -70,6 +71,13 @@ static void answer(struct evhttp_request *request, const struct api_reply *reply
     evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
     if (reply->status == 405)
         evhttp_add_header(headers, "Allow", "GET, HEAD, POST");
+    if (evhttp_request_get_command(request) == EVHTTP_REQ_HEAD) {
+        /* evhttp would send the body, too. */
+        char length[24];
+        snprintf(length, sizeof(length), "%zu", evbuffer_get_length(reply->body));
+        evhttp_add_header(headers, "Content-Length", length);
+        evbuffer_drain(reply->body, evbuffer_get_length(reply->body));
+    }
     evhttp_send_reply(request, reply->status, NULL, reply->body);
 }
 

@@ -18,6 +18,7 @@ void exchange_init(struct exchange *exchange, struct loop *loop, const struct ex
     exchange->server = NULL;
     exchange->state = EXCHANGE_READING;
     exchange->abandoned = false;
+    exchange->owner_counts = false;
     exchange->key_length = 0;
     exchange->cost = 1;
     exchange->bytes_in = 0;

@@ -82,10 +82,12 @@ struct exchange {
     struct server *server;    /* from DISPATCHED on */
     struct timer queue_timer;
 
-    uint8_t state;   /* enum exchange_state; QUEUED <-> others only under the gate's lock */
-    uint8_t outcome; /* enum outcome, set by gate_finish */
-    uint8_t refusal; /* enum refusal, on the way to `refused` */
-    bool abandoned;  /* nobody waits for it any more, but it is on its way to `dispatched` */
+    uint8_t state;     /* enum exchange_state; QUEUED <-> others only under the gate's lock */
+    uint8_t outcome;   /* enum outcome, set by gate_finish */
+    uint8_t refusal;   /* enum refusal, on the way to `refused` */
+    bool abandoned;    /* nobody waits for it any more, but it is on its way to `dispatched` */
+    bool owner_counts; /* refusals are counted by gate_count_refusal(): the owner may try again
+                          instead */
     uint8_t key_length;
     uint8_t key[EXCHANGE_KEY_BYTES];
 

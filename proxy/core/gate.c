@@ -247,7 +247,8 @@ static void note_refusal(struct exchange *exchange, enum refusal refusal)
 {
     exchange->state = EXCHANGE_READING;
     exchange->refusal = (uint8_t)refusal;
-    count_refusal(&exchange->class->meters, refusal);
+    if (!exchange->owner_counts)
+        count_refusal(&exchange->class->meters, refusal);
 }
 
 static bool pool_has_room(const struct pool *pool)
@@ -548,6 +549,15 @@ enum gate_moved gate_move(struct exchange *exchange)
 }
 
 /* ------------------------------------------------------------------ health and the outside */
+
+void gate_count_refusal(struct exchange *exchange, enum refusal refusal)
+{
+    struct pool *pool = exchange->lane->pool;
+
+    pthread_mutex_lock(&pool->lock);
+    count_refusal(&exchange->class->meters, refusal);
+    pthread_mutex_unlock(&pool->lock);
+}
 
 void gate_count_retry(struct server *server)
 {

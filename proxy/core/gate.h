@@ -46,6 +46,9 @@ enum gate_moved {
  */
 enum gate_moved gate_move(struct exchange *exchange);
 
+/* For an exchange with `owner_counts`: its owner has refused it for good. */
+void gate_count_refusal(struct exchange *exchange, enum refusal refusal);
+
 /* The request is sent to the same server again, on a fresh connection. */
 void gate_count_retry(struct server *server);
 

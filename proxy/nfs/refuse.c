@@ -144,10 +144,14 @@ void nfs_call_refused(struct exchange *exchange, enum refusal refusal)
 
     e->in_gate = false;
     if (refusal == REFUSAL_NO_SERVER && another_lane_is_usable(s)) {
+        gate_count_refusal(exchange, refusal);
         end_for_want_of_servers(s);
         return;
     }
     size_t size = write_later(e, refusal, reply, sizeof(reply));
+    /* A call that is held is not refused. */
+    if (size > 0 || refusal == REFUSAL_NO_SERVER)
+        gate_count_refusal(exchange, refusal);
     if (size > 0)
         answer_later(e, reply, size, refusal);
     else if (refusal == REFUSAL_NO_SERVER)

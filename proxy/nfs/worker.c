@@ -144,6 +144,7 @@ struct nfs_exchange *nfs_exchange_take(struct nfs_worker *nfs, uint64_t arrived_
     /* Everything behind the core's part, which exchange_init() sets. */
     memset((char *)e + sizeof(e->exchange), 0, sizeof(*e) - sizeof(e->exchange));
     exchange_init(&e->exchange, nfs->loop, &exchange_ops, arrived_ns);
+    e->exchange.owner_counts = true;
     timer_init(&e->exchange.queue_timer, NULL);
     TAILQ_INIT(&e->blocks);
     e->nfs = nfs;

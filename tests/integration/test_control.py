@@ -102,6 +102,19 @@ def test_page_is_on_the_loopback_address_and_read_only(road, client):
     assert proxy.show("servers")[0]["depth"] == 4
 
 
+def test_head_has_a_length_and_no_body(road):
+    http_port = process.free_port()
+    road(admin={"http": f"127.0.0.1:{http_port}"})
+    with socket.create_connection(("127.0.0.1", http_port), timeout=process.PATIENCE_S) as sock:
+        sock.sendall(b"HEAD /metrics HTTP/1.1\r\nHost: a\r\n\r\nGET /v1/pools HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        data = b""
+        while more := sock.recv(65536):
+            data += more
+    head, _, rest = data.partition(b"\r\n\r\n")
+    assert b"Content-Length: 0" not in head and b"Content-Length: " in head
+    assert rest.startswith(b"HTTP/1.1 200 "), "the next reply follows the head at once"
+
+
 def test_page_is_off_by_default(road):
     port, proxy = road()
     with open(f"/proc/{proxy.pid}/net/tcp") as table:

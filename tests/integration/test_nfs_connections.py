@@ -213,7 +213,7 @@ CLOSE_WITH_SEQID = u32(4, 9) + b"stateid-16-bytes"
 
 @pytest.mark.parametrize("what", ["v3 NULL", "v4.0 with a seqid", "v4.1 without SEQUENCE"])
 def test_calls_without_a_safe_word_are_slowed_not_refused(full, rpc_client, what):
-    port, server, _ = full
+    port, server, proxy = full
     one = rpc_client(port)
     if what == "v3 NULL":
         one.send(call(5, rpc.NFS, 3, rpc.NULL))
@@ -228,3 +228,4 @@ def test_calls_without_a_safe_word_are_slowed_not_refused(full, rpc_client, what
     server.resume()
     two = rpc.Records(one.sock)     # a reader that timed out can't be used again
     assert rpc.Reply(two.receive()).xid == 5
+    assert proxy.metric("spillway_pool_refused_total", pool="farm") == 0, "what is held is not refused"

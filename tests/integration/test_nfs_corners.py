@@ -257,26 +257,27 @@ def test_drain_lets_a_call_that_is_coming_end(road, rpc_client):
 
 
 def test_source_port_is_kept_when_a_server_connection_is_made_again(spillway, rpc_client, closing):
-    ports, close_now = [], threading.Event()
+    ports, closed = [], []
 
     def serve(sock):
+        """Answers two calls, then closes."""
         ports.append(sock.getpeername()[1])
         records = rpc.Records(sock)
-        while True:
+        for _ in range(2):
             xid = struct.unpack(">I", records.receive()[:4])[0]
             sock.sendall(rpc.record(success(xid)))
-            if close_now.is_set():
-                sock.shutdown(socket.SHUT_WR)
-                assert records.closed()
-                close_now.clear()
-                return
+        sock.shutdown(socket.SHUT_WR)
+        assert records.closed()
+        closed.append(True)
     backend = closing(RawServer(serve))
     port = process.free_port()
     spillway(nfs_config([backend.address], port))
     one = rpc_client(port)
-    one.nfs3(rpc.NULL)
-    close_now.set()
-    one.nfs3(rpc.NULL)
-    process.wait_until(lambda: not close_now.is_set(), "both sides have closed")
-    one.nfs3(rpc.NULL)
-    assert len(ports) == 2 and ports[0] == ports[1]
+    # Somebody else on the machine may get the port meanwhile, but hardly every time.
+    for done in range(1, 6):
+        one.nfs3(rpc.NULL)
+        one.nfs3(rpc.NULL)
+        process.wait_until(lambda: len(closed) == done, "both sides have closed")
+        if done > 1 and ports[-1] == ports[-2]:
+            return
+    raise AssertionError(f"another source port each time: {ports}")
