@@ -252,6 +252,9 @@ void nfs_session_resume(struct nfs_session *s, enum nfs_pause reason);
  * has ended. */
 void nfs_session_close(struct nfs_session *s);
 void nfs_session_finish(struct nfs_session *s);
+/* Its server takes no more: what the server has got is answered, the rest given up, then it ends.
+ */
+void nfs_session_wind_down(struct nfs_session *s);
 /* A call has left it: a draining one may be through. */
 void nfs_session_call_left(struct nfs_session *s);
 

@@ -131,9 +131,9 @@ static void end_for_want_of_servers(struct nfs_session *s)
     char text[NFS_ADDRESS_TEXT_BYTES];
 
     log_limited(&limit, loop_now_ns(s->nfs->loop), CONFIG_LOG_WARNING,
-                "pool %s: no server for client %s; its connection is closed",
+                "pool %s: the server of client %s takes no more calls; its connection is closed",
                 s->binding->pool->name, nfs_address_text(nfs_session_client(s), text));
-    nfs_session_finish(s);
+    nfs_session_wind_down(s);
 }
 
 void nfs_call_refused(struct exchange *exchange, enum refusal refusal)

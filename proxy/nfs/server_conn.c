@@ -343,7 +343,7 @@ void nfs_server_conn_send(struct nfs_binding *b, struct nfs_exchange *e)
         struct nfs_session *s = e->session;
         nfs_call_done(e, OUTCOME_ABORTED, "moved");
         if (s != NULL)
-            nfs_session_finish(s);
+            nfs_session_wind_down(s);
         return;
     }
     enqueue(c, e);

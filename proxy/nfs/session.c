@@ -242,6 +242,38 @@ void nfs_session_call_left(struct nfs_session *s)
         nfs_session_finish(s);
 }
 
+/* Gives up the calls that the server has got nothing of, and, `cut`, the one whose rest will not
+ * come. */
+static void abandon_waiting(struct nfs_session *s, bool cut)
+{
+    uint8_t state = s->state;
+    struct nfs_exchange *e;
+    struct nfs_exchange *next;
+
+    for (e = TAILQ_FIRST(&s->calls); e != NULL; e = next) {
+        next = TAILQ_NEXT(e, session_link);
+        if (!e->begun || (cut && e->receiving)) {
+            nfs_call_abandon(e);
+            /* That may have ended others, or the session. */
+            next = s->state == state ? TAILQ_FIRST(&s->calls) : NULL;
+        }
+    }
+}
+
+void nfs_session_wind_down(struct nfs_session *s)
+{
+    if (s->state != NFS_SESSION_OPEN && s->state != NFS_SESSION_DRAINING)
+        return;
+    s->state = NFS_SESSION_DRAINING;
+    abandon_waiting(s, false);
+    if (s->state != NFS_SESSION_DRAINING)
+        return;
+    if (TAILQ_EMPTY(&s->calls))
+        nfs_session_finish(s);
+    else if (nfs_incoming_is_idle(&s->incoming))
+        nfs_session_pause(s, NFS_PAUSE_DRAIN);
+}
+
 /*
  * The client sends no more. It may have closed altogether, as NFS clients do: what waits in the
  * queue is given up. Or it still reads: it gets the replies to what the server has got, unless it
@@ -249,19 +281,9 @@ void nfs_session_call_left(struct nfs_session *s)
  */
 static void half_close(struct nfs_session *s)
 {
-    struct nfs_exchange *e;
-    struct nfs_exchange *next;
-
     s->state = NFS_SESSION_HALF_CLOSED;
     drop_receiving(s);
-    for (e = TAILQ_FIRST(&s->calls); e != NULL; e = next) {
-        next = TAILQ_NEXT(e, session_link);
-        if (!e->begun || e->receiving) {
-            nfs_call_abandon(e);
-            /* That may have ended others, or the session. */
-            next = s->state == NFS_SESSION_HALF_CLOSED ? TAILQ_FIRST(&s->calls) : NULL;
-        }
-    }
+    abandon_waiting(s, true);
     if (s->state != NFS_SESSION_HALF_CLOSED)
         return;
     if (TAILQ_EMPTY(&s->calls)) {

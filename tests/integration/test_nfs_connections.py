@@ -229,3 +229,23 @@ def test_calls_without_a_safe_word_are_slowed_not_refused(full, rpc_client, what
     two = rpc.Records(one.sock)     # a reader that timed out can't be used again
     assert rpc.Reply(two.receive()).xid == 5
     assert proxy.metric("spillway_pool_refused_total", pool="farm") == 0, "what is held is not refused"
+
+
+def test_draining_a_server_lets_its_calls_end(spillway, rpc_server, rpc_client):
+    """What the server has is answered; only then the connection ends, so that nothing is asked for twice."""
+    servers = {"a": rpc_server(), "b": rpc_server()}
+    port = process.free_port()
+    proxy = spillway(nfs_config([{"name": n, "address": s.address} for n, s in servers.items()], port))
+    for server in servers.values():
+        server.pause()
+    one = rpc_client(port)
+    one.send(getattr_call(1))
+    process.wait_until(lambda: sum(len(s.calls) for s in servers.values()) == 1, "the call at a server")
+    mine = next(n for n, s in servers.items() if s.calls)
+    proxy.ctl("drain", f"farm/{mine}")
+    one.send(getattr_call(2))
+    proxy.wait_log("takes no more calls")
+    servers[mine].resume()
+    assert one.reply().xid == 1
+    assert one.closed()
+    assert sum(len(s.calls) for s in servers.values()) == 1, "the second call went nowhere"
