@@ -185,6 +185,8 @@ void nfs_call_released(struct exchange *exchange);
 void nfs_call_refused(struct exchange *exchange, enum refusal refusal);
 /* Submits the session's held calls again; true: there were any. */
 bool nfs_call_retry_held(struct nfs_session *s);
+/* The one that was held first alone; a place may have become free. */
+bool nfs_call_retry_first_held(struct nfs_session *s);
 
 /* ------------------------------------------------------------------ sessions (session.c) */
 

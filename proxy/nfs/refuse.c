@@ -86,17 +86,24 @@ static void hold(struct nfs_exchange *e)
                   loop_now_ns(s->nfs->loop) + NFS_HOLD_RETRY_NS);
 }
 
+bool nfs_call_retry_first_held(struct nfs_session *s)
+{
+    struct nfs_exchange *e = TAILQ_FIRST(&s->held);
+
+    if (e == NULL)
+        return false;
+    TAILQ_REMOVE(&s->held, e, conn_link);
+    e->held = false;
+    submit_again(e);
+    return true;
+}
+
 bool nfs_call_retry_held(struct nfs_session *s)
 {
-    struct nfs_exchange *e;
     bool any = false;
 
-    while ((e = TAILQ_FIRST(&s->held)) != NULL) {
-        TAILQ_REMOVE(&s->held, e, conn_link);
-        e->held = false;
-        submit_again(e);
+    while (nfs_call_retry_first_held(s))
         any = true;
-    }
     return any;
 }
 

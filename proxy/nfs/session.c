@@ -235,6 +235,9 @@ void nfs_session_finish(struct nfs_session *s)
 
 void nfs_session_call_left(struct nfs_session *s)
 {
+    /* Its place in the queue is the next one's, without waiting for the timer. */
+    if (s->state == NFS_SESSION_OPEN || s->state == NFS_SESSION_DRAINING)
+        nfs_call_retry_first_held(s);
     if (!TAILQ_EMPTY(&s->calls))
         return;
     if (s->state == NFS_SESSION_HALF_CLOSED ||
