@@ -2,29 +2,60 @@
 """Child processes of a test: started by argument list, ended by pid, their output kept and shown on
 failure.
 
-Every child has its own session (Ctrl-C reaches only the test run, which then ends them) and dies
-with the test run even when that is killed. Children must be started from the main thread, because
-the kernel ties "die with the parent" to the thread that forked.
+Every child has its own session, so Ctrl-C reaches only the test run, which then ends them. Should
+the run itself be killed, a keeper (a process that only waits for that) ends them and removes the
+folders.
 """
 import atexit
-import ctypes
 import os
 import random
 import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None, use_errno=True)
 _alive = []
 _folders = []
 
 # A loaded machine and a sanitizer build are slow, not wrong: deadlines only end a hang.
 PATIENCE_S = float(os.environ.get("SPILLWAY_TEST_PATIENCE", "30"))
+
+
+KEEPER = """
+import os, shutil, signal, sys
+kept = set()
+for line in sys.stdin:      # ends when the test run has
+    (kept.add if line[0] == "+" else kept.discard)(line[1:].strip())
+for thing in kept:
+    if thing.startswith("/"):
+        continue
+    try:
+        os.killpg(int(thing), signal.SIGKILL)
+    except OSError:
+        pass
+for thing in kept:
+    if thing.startswith("/"):
+        shutil.rmtree(thing, ignore_errors=True)
+"""
+_keeper = None
+
+
+def _keep(sign, thing):
+    """Tells the keeper of a process group or folder that is there ("+") or gone ("-")."""
+    global _keeper
+    if _keeper is None:
+        _keeper = subprocess.Popen(
+            [sys.executable, "-c", KEEPER], stdin=subprocess.PIPE, text=True, start_new_session=True
+        )
+    try:
+        _keeper.stdin.write(f"{sign}{thing}\n")
+        _keeper.stdin.flush()
+    except OSError:
+        pass
 
 
 def wait_until(condition, what, deadline_s=None, every_s=0.01):
@@ -75,6 +106,7 @@ def scratch(prefix="spillway-test-", parent=None):
     path = tempfile.mkdtemp(prefix=f"{prefix}{os.getpid()}-", dir=parent)
     os.chmod(path, 0o755)
     _folders.append(path)
+    _keep("+", path)
     return path
 
 
@@ -113,7 +145,6 @@ class Process:
         self.log_path = os.path.join(scratch("spillway-log-"), name + ".log")
 
         def in_child():
-            _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
             for kind, value in limits:
                 import resource
 
@@ -128,9 +159,10 @@ class Process:
                 cwd=cwd,
                 env=dict(os.environ, **(env or {})),
                 start_new_session=True,
-                preexec_fn=in_child,
+                preexec_fn=in_child if limits else None,
             )
         _alive.append(self)
+        _keep("+", self.pid)
 
     @property
     def pid(self):
@@ -156,6 +188,7 @@ class Process:
             ) from None
         if self in _alive:
             _alive.remove(self)
+            _keep("-", self.pid)
         return status
 
     def kill(self):
@@ -169,6 +202,7 @@ class Process:
         self.child.wait()
         if self in _alive:
             _alive.remove(self)
+            _keep("-", self.pid)
 
     def wait_listening(self, *ports):
         """Until the ports are in LISTEN state, seen from outside (no connection is made)."""
@@ -223,6 +257,7 @@ def end_all():
         child.kill()
     for folder in _folders:
         shutil.rmtree(folder, ignore_errors=True)
+        _keep("-", folder)
     _folders.clear()
 
 
