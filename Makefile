@@ -130,7 +130,7 @@ PYTEST ?= /usr/bin/python3 -m pytest -q -p no:cacheprovider
 CHOSEN_TESTS = $(if $(ROOM),$(foreach t,$(TESTS),$(if $(findstring /$(ROOM)/,$(t)),$(t))),$(TESTS))
 export ASAN_OPTIONS ?= detect_leaks=1:abort_on_error=0:allocator_may_return_null=1
 export UBSAN_OPTIONS ?= print_stacktrace=1
-export TSAN_OPTIONS ?= halt_on_error=1:allocator_may_return_null=1
+export TSAN_OPTIONS ?= halt_on_error=1:allocator_may_return_null=1:suppressions=$(CURDIR)/tests/tsan.supp
 
 .PHONY: build-tests unit
 build-tests: $(TESTS)
