@@ -335,10 +335,12 @@ void http_exchange_abandon(struct http_session *session, const char *why)
         http_exchange_end(exchange, OUTCOME_ABORTED, why);
         return;
     }
+    /* First of all, since until then another thread may be dispatching it. */
+    bool left = gate_cancel(&exchange->base);
     note_access(exchange, session, why);
     session->exchange = NULL;
     exchange->session = NULL;
-    if (gate_cancel(&exchange->base))
+    if (left)
         forget(exchange);
 }
 
