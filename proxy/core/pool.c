@@ -306,7 +306,6 @@ void pool_configure(struct pool *pool, const struct config_pool *config, unsigne
     struct lane *lane;
 
     pthread_mutex_lock(&pool->lock);
-    pool->removed = false;
     pool->algorithm = pool_algorithm(config->algorithm);
     pool->balance = config->balance;
     pool->depth_unit = config->depth_unit;

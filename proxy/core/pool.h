@@ -11,8 +11,8 @@
  * each server.
  *
  * Everything in here but names and addresses changes under `lock` alone, and no system call is made
- * under it. Pools, servers and classes live until the process ends: what a reload takes out is
- * marked `removed` and used again when it comes back. So threads may keep pointers to them.
+ * under it. Pools, servers and classes live until the process ends: a server or class that a reload
+ * takes out is marked `removed` and used again when it comes back. So threads may keep pointers.
  */
 #ifndef SPILLWAY_CORE_POOL_H
 #define SPILLWAY_CORE_POOL_H
@@ -110,7 +110,6 @@ struct pool {
     char *name;
     TAILQ_ENTRY(pool) link;
     bool nfs;
-    bool removed;
     enum sched_algorithm algorithm;
     enum config_balance balance;
     enum config_depth_unit depth_unit;
