@@ -36,11 +36,12 @@
  *   - Dispatch order is total and repeatable: by tag, then by arrival sequence.
  *
  * Cost of a call, F = backlogged flows: enqueue to a backlogged flow O(1), to an idle one
- * O(log F), never a scan; dispatch O(log F); complete O(1); cancel O(1), or O(log F) for the head
- * of a flow. FIFO: all O(1). Min-SFQ(D): dispatch also O(D) at worst. Every tag algorithm: a
- * pause of O(F) every 2^40 units of virtual time keeps the tags comparable.
+ * O(log F), never a scan; dispatch O(log F); complete O(1), or O(log F) under rw and hybrid; cancel
+ * O(1), or O(log F) for the head of a flow. FIFO: all O(1). Min-SFQ(D): dispatch also O(D) at
+ * worst. Every tag algorithm: a pause of O(N + F) every 2^40 units of virtual time keeps the tags
+ * of N queued requests comparable.
  *
- * The algorithms, equations and sources are described in docs/scheduling.md.
+ * docs/scheduling.md explains the algorithms at more length, with examples of when to use which.
  */
 #ifndef SPILLWAY_SCHED_SCHED_H
 #define SPILLWAY_SCHED_SCHED_H
@@ -61,14 +62,128 @@ struct sched_flow;
  */
 #define SCHED_COST_MAX ((UINT64_C(1) << 40) - 1)
 
+/* Largest rate (cost units per second) and longest time in sched_terms and sched_options. */
+#define SCHED_RATE_MAX    ((UINT64_C(1) << 40) - 1)
+#define SCHED_TIME_NS_MAX (UINT64_C(1) << 62)
+
+/* Returned by sched_wake_ns: nothing will become due by the passing of time alone. */
+#define SCHED_NEVER_NS UINT64_MAX
+
+/* clang-format off */
+/* ---- the algorithms -----------------------------------------------------------------------
+ *
+ * Notation. Request j of flow f arrives at time A_j with cost c_j; w is the flow's weight; D the
+ * depth; v(t) the virtual time at t; F_0 of a flow that is new or was forgotten lies so far back
+ * that it decides nothing. Requests of one flow are always served in the order they came (FIFO
+ * within the flow), under every algorithm; what differs is which flow's head is next. Each order
+ * below is total: equal keys go by arrival sequence.
+ *
+ *     start-time tags:   S_j = max(v(A_j), F_{j-1})     F_j = S_j + c_j / w
+ *
+ * name           order of heads      what else decides                            outstanding
+ * -------------  ------------------  -------------------------------------------  -----------
+ * fifo           arrival                                                          D
+ * virtual-clock  S                   v stands still within a busy period          D
+ * wfq            F                   v runs with time, see below                  D
+ * sfq            S                   v = S of the request dispatched last         1
+ * sfqd           S                   v = S of the request dispatched last         D
+ * min-sfqd       S                   v = smallest S outstanding                   D
+ * fsfq           S, then S'          v as in sfqd, and a second clock, see below  D
+ * rw             S                   v as in sfqd; a window n_f per flow          D, n_f
+ * hybrid         S                   v as in sfqd; a window n_f + slack           D, n_f + slack
+ * 2dfq           see below           v = smallest S among the heads               D
+ * edf            A_j + target                                                     D
+ * scf            A_j + c_j * ageing                                               D
+ * leaky-bucket   when it conforms    only flows whose bucket has room             D
+ * mclock         R, then P           reservation first, then weight within limit  D
+ *
+ * Busy period: from the first request to the moment nothing is queued and nothing outstanding. At
+ * its end v becomes the largest finish tag given (under fsfq both clocks do), which makes every
+ * flow equal again. v never goes back.
+ *
+ * Sources: fifo to hybrid: Jin, Chase, Kaur, "Interposed Proportional Sharing for a Storage Service
+ * Utility", SIGMETRICS 2004 (SFQ: Goyal, Vin, Cheng 1997; Virtual Clock: Zhang 1990; WFQ: Demers,
+ * Keshav, Shenker 1989; EDF as in Facade, Lumb et al. 2003; leaky bucket as in SLEDS, Chambliss et
+ * al. 2003). mclock: Gulati, Merchant, Varman, OSDI 2010. 2dfq: Mace et al., SIGCOMM 2016.
+ *
+ * wfq. C is the service's speed in cost units per second: options.capacity_per_s, with the sum over
+ *   the flows that have requests queued or outstanding. Where it is 0 (not known) C is estimated as
+ *   outstanding / (mean time a unit of cost holds a slot), with the sum over the flows that have
+ *   requests queued (those with any, when none are queued); v stands until the first completion.
+ *
+ * fsfq. v' is the smallest S among the outstanding requests (v when there are none); S', F' are the
+ *   adjusted tags. On arrival:
+ *       S'_j = max(v'(A_j), F_{j-1})  if F_{j-1} < v(A_j),   else  max(v'(A_j), F'_{j-1})
+ *       S_j  = max(v(A_j), S'_j)      F_j = S_j + c_j / w    F'_j = S'_j + c_j / w
+ *   Heads go by S, then S', then sequence. A flow that wakes up gets several requests at the same
+ *   S = v, with a credit of at most v - v'.
+ *
+ * rw, hybrid. n_f = D * w / (sum of the weights of all flows that are pinned or active). A flow may
+ *   issue iff what it has outstanding < n_f (+ slack), counted as the depth is; n_f is never
+ *   rounded. So a share of D is kept free for a declared flow that sends nothing: neither is
+ *   work-conserving, rw least, hybrid with slack >= D is sfqd.
+ *
+ * 2dfq. The D slots are numbered 0 to D-1; a request takes the lowest free one. v is the smallest S
+ *   among the heads when a request is dispatched. For slot i the head with the smallest F goes among
+ *   those with S - (i / D) * c / w <= v. So the higher the slot, the earlier a large request may
+ *   take it, and by the time the low slots would come to it, it has been served: they stay with
+ *   small requests. Heads are grouped by size (powers of two of c / w) and only the one with the
+ *   smallest S of each group is looked at. Work-conserving: the smallest S of all is always eligible.
+ *
+ * scf. Smallest cost first, with ageing: options.ageing_ns is the wait that makes up for one unit
+ * of cost, so a request is never passed by one that came more than c * ageing_ns later.
+ *
+ * leaky-bucket. T_f is when the flow's next request conforms: a dispatch at time t sets
+ *   T_f := max(T_f, t) + c / limit. A head conforms from T_f - burst / limit on; not
+ *   work-conserving. Without a limit a flow always conforms (T_f = its arrival).
+ *
+ * mclock. Tags in time: R_j = max(A_j, R_{j-1} + c_{j-1} / reservation), L likewise by the limit
+ *   (with the burst as in leaky-bucket). If the smallest R <= now, that head goes. Else, among the
+ *   heads whose L allows it now, the one with the smallest start tag P = S as in sfqd goes, and its
+ *   R is not charged, so that reservations are not paid for by shares. A flow without a reservation
+ *   has no R. With options.refuse_at_limit the limit is policed when a request arrives
+ *   (SCHED_AT_LIMIT) instead of making it wait.
+ */
+/* clang-format on */
+
 /* The long names keep clear of SCHED_FIFO, a macro of <sched.h> that <pthread.h> brings along. */
 enum sched_algorithm {
-    SCHED_ALGORITHM_FIFO,   /* arrival order over all flows; weights are ignored */
-    SCHED_ALGORITHM_SFQ,    /* start-time fair queueing: SFQ(D) with D = 1, whatever the depth */
-    SCHED_ALGORITHM_SFQD,   /* SFQ(D): v = start tag of the request dispatched last */
-    SCHED_ALGORITHM_MINSFQD /* Min-SFQ(D): v = smallest outstanding start tag; known unfair */
+    SCHED_ALGORITHM_FIFO,
+    SCHED_ALGORITHM_SFQ,
+    SCHED_ALGORITHM_SFQD,
+    SCHED_ALGORITHM_MINSFQD,
+    SCHED_ALGORITHM_FSFQ,
+    SCHED_ALGORITHM_RW,
+    SCHED_ALGORITHM_HYBRID,
+    SCHED_ALGORITHM_VIRTUAL_CLOCK,
+    SCHED_ALGORITHM_WFQ,
+    SCHED_ALGORITHM_EDF,
+    SCHED_ALGORITHM_SCF,
+    SCHED_ALGORITHM_LEAKY_BUCKET,
+    SCHED_ALGORITHM_MCLOCK,
+    SCHED_ALGORITHM_2DFQ
 };
-#define SCHED_ALGORITHMS 4
+#define SCHED_ALGORITHMS 14
+
+/* What an algorithm may be told besides depth and weights; all 0 is a valid set. */
+struct sched_options {
+    uint64_t slack;          /* hybrid: added to every window, in the unit of the depth */
+    uint64_t capacity_per_s; /* wfq: C, in cost units per second; 0: estimated */
+    uint64_t ageing_ns;      /* scf: wait that makes up for one unit of cost; 0: 1 ms */
+    bool refuse_at_limit;    /* mclock: refuse on arrival what is over the limit, else hold it */
+};
+
+/*
+ * What a flow was promised besides its weight. Owned by the caller; one may serve many flows (those
+ * made per key from one declaration). A change goes through sched_flow_set_terms.
+ */
+struct sched_terms {
+    uint64_t target_ns; /* edf: deadline = arrival + this */
+    uint64_t
+        reservation_per_s; /* mclock: cost units per second it gets before all shares; 0: none */
+    uint64_t limit_per_s;  /* mclock, leaky-bucket: cost units per second at most; 0: no limit */
+    uint64_t burst;        /* and how much of it may come at once beyond one request */
+};
 
 /* What `depth` counts. */
 enum sched_depth_unit {
@@ -79,8 +194,9 @@ enum sched_depth_unit {
 /* Answer of sched_enqueue. The flow's own limit is tested before the shared one. */
 enum sched_verdict {
     SCHED_OK = 0,
-    SCHED_FLOW_FULL = -1, /* this flow already has its limit of queued requests */
-    SCHED_TOTAL_FULL = -2 /* all flows together have the scheduler's limit */
+    SCHED_FLOW_FULL = -1,  /* this flow already has its limit of queued requests */
+    SCHED_TOTAL_FULL = -2, /* all flows together have the scheduler's limit */
+    SCHED_AT_LIMIT = -3 /* mclock with refuse_at_limit: the flow's rate limit does not allow it */
 };
 
 enum sched_item_state { SCHED_ITEM_IDLE, SCHED_ITEM_QUEUED, SCHED_ITEM_OUTSTANDING };
@@ -129,7 +245,8 @@ struct sched_flow {
     uint32_t heap_index;
     uint8_t place; /* where the flow stands, see sched/engine/engine.h */
     bool pinned;
-    struct sched_flow *place_next; /* resting or retired list */
+    const struct sched_terms *terms; /* NULL: none */
+    struct sched_flow *place_next;   /* resting or retired list */
     struct sched_flow *place_prev;
     struct sched_flow *all_next; /* every attached flow */
     struct sched_flow *all_prev;
@@ -142,6 +259,7 @@ struct sched_params {
     uint64_t flow_queue_limit;  /* queued requests per flow; 0: none */
     uint64_t total_queue_limit; /* queued requests of all flows; 0: none */
     uint64_t virtual_start; /* where virtual time begins; any value is as good as 0 (for tests) */
+    struct sched_options options;
 };
 
 /* ---- the scheduler ------------------------------------------------------------------------ */
@@ -178,15 +296,19 @@ int sched_set_limits(struct sched *s, uint64_t flow_queue_limit, uint64_t total_
  */
 void sched_flow_set_limit(struct sched_flow *flow, uint32_t queue_limit);
 
+/* Changes the options while running. 0, or -EINVAL when one is out of range. */
+int sched_set_options(struct sched *s, const struct sched_options *options);
+
 /*
  * Changes the algorithm while running. Every queued request stays queued, in its place within its
- * flow; outstanding ones stay outstanding. Between the tag algorithms all tags are kept; going
- * through FIFO every flow starts again without debts. O((N + F) log F) for N queued requests of F
- * attached flows. 0, or -EINVAL for an unknown algorithm.
+ * flow; outstanding ones stay outstanding. Between the
+ * algorithms that work with start tags all tags are kept; going through another one (fifo, edf,
+ * scf, leaky-bucket) every flow starts again without debts. O((N + F) log F) for N queued requests
+ * of F attached flows. 0, or -EINVAL for an unknown algorithm.
  */
 int sched_set_algorithm(struct sched *s, enum sched_algorithm algorithm);
 
-/* "fifo", "sfq", "sfqd", "min-sfqd". NULL for a number that is not an algorithm. */
+/* The name in the table above. NULL for a number that is not an algorithm. */
 const char *sched_algorithm_name(enum sched_algorithm algorithm);
 
 /* The algorithm of that name (exact, lower case), or -EINVAL. */
@@ -225,8 +347,17 @@ int sched_flow_detach(struct sched *s, struct sched_flow *flow);
 int sched_flow_set_weight(struct sched *s, struct sched_flow *flow, uint32_t weight);
 
 /*
+ * What the flow was promised; NULL: nothing (no limit, no reservation, deadline = arrival). The
+ * terms must stay in place while the flow is attached. To be called again whenever their contents
+ * change, before any other call. The flow need not be attached. 0, or -EINVAL when a value is out
+ * of range (the old terms stay).
+ */
+int sched_flow_set_terms(struct sched_flow *flow, const struct sched_terms *terms);
+
+/*
  * True when the flow may be forgotten without any effect on what follows: attached, nothing queued
- * or outstanding, and its last finish tag is not after the virtual time.
+ * or outstanding, its last finish tag not after the virtual time (fsfq: v'), and its reservation
+ * and rate limit as if it had never sent anything.
  */
 bool sched_flow_idle(const struct sched *s, const struct sched_flow *flow);
 
@@ -260,6 +391,13 @@ enum sched_verdict sched_enqueue(struct sched *s, struct sched_flow *flow, struc
  * it in the order, but one is always sent when nothing is outstanding. Call it until NULL.
  */
 struct sched_item *sched_dispatch(struct sched *s, uint64_t now_ns);
+
+/*
+ * When time alone makes a request due: sched_dispatch, having returned NULL at some time, would
+ * return one at this (ns, of the same clock) if nothing else happened until then. SCHED_NEVER_NS
+ * under the algorithms that are work-conserving, and whenever a completion must come first. O(1).
+ */
+uint64_t sched_wake_ns(const struct sched *s);
 
 /*
  * Takes back an OUTSTANDING item that could not be sent: it becomes QUEUED at the head of its flow,

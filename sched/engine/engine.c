@@ -25,7 +25,7 @@ static const struct sched_ops *const algorithms[SCHED_ALGORITHMS] = {
 
 static bool algorithm_known(enum sched_algorithm algorithm)
 {
-    return (unsigned)algorithm < SCHED_ALGORITHMS;
+    return (unsigned)algorithm < SCHED_ALGORITHMS && algorithms[algorithm] != NULL;
 }
 
 static bool unit_known(enum sched_depth_unit unit)
@@ -33,9 +33,15 @@ static bool unit_known(enum sched_depth_unit unit)
     return unit == SCHED_DEPTH_REQUESTS || unit == SCHED_DEPTH_COST;
 }
 
+static bool options_valid(const struct sched_options *options)
+{
+    return options->capacity_per_s <= SCHED_RATE_MAX && options->ageing_ns <= SCHED_TIME_NS_MAX;
+}
+
 struct sched *sched_create(const struct sched_params *params)
 {
-    if (!algorithm_known(params->algorithm) || !unit_known(params->depth_unit)) {
+    if (!algorithm_known(params->algorithm) || !unit_known(params->depth_unit) ||
+        !options_valid(&params->options)) {
         errno = EINVAL;
         return NULL;
     }
@@ -48,6 +54,7 @@ struct sched *sched_create(const struct sched_params *params)
     s->depth = params->depth;
     s->flow_queue_limit = params->flow_queue_limit;
     s->total_queue_limit = params->total_queue_limit;
+    s->options = params->options;
     s->vtime = params->virtual_start;
     s->max_finish = s->vtime;
     s->front = s->vtime;
@@ -87,6 +94,20 @@ int sched_set_limits(struct sched *s, uint64_t flow_queue_limit, uint64_t total_
     return 0;
 }
 
+int sched_set_options(struct sched *s, const struct sched_options *options)
+{
+    if (!options_valid(options))
+        return -EINVAL;
+    s->options = *options;
+    return 0;
+}
+
+uint64_t sched_wake_ns(const struct sched *s)
+{
+    (void)s;
+    return SCHED_NEVER_NS;
+}
+
 int sched_set_algorithm(struct sched *s, enum sched_algorithm algorithm)
 {
     if (!algorithm_known(algorithm))
@@ -108,7 +129,7 @@ const char *sched_algorithm_name(enum sched_algorithm algorithm)
 int sched_algorithm_from_name(const char *name)
 {
     for (int i = 0; i < SCHED_ALGORITHMS; i++)
-        if (strcmp(name, algorithms[i]->name) == 0)
+        if (algorithms[i] != NULL && strcmp(name, algorithms[i]->name) == 0)
             return i;
     return -EINVAL;
 }

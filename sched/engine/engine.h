@@ -79,6 +79,7 @@ struct sched {
     uint64_t total_queue_limit;
     enum sched_depth_unit depth_unit;
     enum sched_algorithm algorithm;
+    struct sched_options options;
 
     uint64_t queued;
     uint64_t queued_cost;

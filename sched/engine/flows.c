@@ -241,6 +241,16 @@ int sched_flow_set_weight(struct sched *s, struct sched_flow *flow, uint32_t wei
     return 0;
 }
 
+int sched_flow_set_terms(struct sched_flow *flow, const struct sched_terms *terms)
+{
+    if (terms != NULL &&
+        (terms->target_ns > SCHED_TIME_NS_MAX || terms->reservation_per_s > SCHED_RATE_MAX ||
+         terms->limit_per_s > SCHED_RATE_MAX || terms->burst > SCHED_COST_MAX))
+        return -EINVAL;
+    flow->terms = terms;
+    return 0;
+}
+
 bool sched_flow_idle(const struct sched *s, const struct sched_flow *flow)
 {
     if (flow->sched != s || flow->place == FLOW_ACTIVE)

@@ -15,6 +15,8 @@
 
 #define ORACLE_FLOWS 9
 #define ORACLE_ITEMS 128
+/* The first so many of enum sched_algorithm are known here. */
+#define ORACLE_ALGORITHMS 4
 
 struct oracle_item {
     int flow;

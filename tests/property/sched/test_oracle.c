@@ -164,7 +164,7 @@ static void do_limits(struct pair *p)
 
 static void do_switch(struct pair *p)
 {
-    enum sched_algorithm algorithm = (enum sched_algorithm)draw(p, 0, SCHED_ALGORITHMS - 1);
+    enum sched_algorithm algorithm = (enum sched_algorithm)draw(p, 0, ORACLE_ALGORITHMS - 1);
 
     if (!p->switching)
         return;
@@ -263,7 +263,7 @@ static void case_of_seed(uint64_t seed)
     p->switching = property_chance(&p->random, 50);
     /* Corrections and v of Min-SFQ(D) are held within a window that the largest costs reach. */
     const bool huge = !p->corrections && !p->switching;
-    p->oracle.algorithm = (enum sched_algorithm)draw(p, 0, huge ? 2 : SCHED_ALGORITHMS - 1);
+    p->oracle.algorithm = (enum sched_algorithm)draw(p, 0, huge ? 2 : ORACLE_ALGORITHMS - 1);
     p->oracle.arithmetic = property_arithmetic_draw(&p->random, huge);
     p->oracle.depth = draw(p, 1, 12);
     p->virtual_start = property_virtual_start(&p->random);
