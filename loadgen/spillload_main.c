@@ -241,7 +241,7 @@ static void usage(FILE *out)
         "\n"
         "Keys of a flow (a comma in a value is written \\,):\n",
         out);
-    flow_spec_help(out);
+    flow_spec_help(out, FLOW_SENT);
     fputs("\n"
           "Exit status: 0; 1 when a flow got no good reply at all; 2 for a wrong command line.\n",
           out);
@@ -284,7 +284,7 @@ static int read_flow(struct options *options, const char *value)
         return bad_option("flow", value, "at most 64 flows");
     struct flow_spec *spec = &options->flows[options->flows_count];
 
-    if (flow_spec_parse(value, spec, error) != 0) {
+    if (flow_spec_parse(value, FLOW_SENT, spec, error) != 0) {
         fprintf(stderr, "spillload: --flow %s: %s\n", value, error);
         return 2;
     }

@@ -3,11 +3,16 @@
 #include "loadgen/client/flow_spec.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 #include <strings.h>
 
 #include "protocols/rpc/mount3.h"
 #include "protocols/rpc/nfs3.h"
+
+#define MAX_COST       1000000U
+#define MAX_WHOLE_RATE 1e9
+#define BOTH           (FLOW_SENT | FLOW_SIMULATED)
 
 static const char *const operation_names[FLOW_OPERATIONS] = {
     [FLOW_READ] = "read",     [FLOW_WRITE] = "write",   [FLOW_GETATTR] = "getattr",
@@ -202,54 +207,119 @@ static bool set_gid(struct flow_spec *spec, const char *value)
     return set_count(value, 0, UINT32_MAX, &spec->gid);
 }
 
+static bool set_weight(struct flow_spec *spec, const char *value)
+{
+    return set_count(value, 1, FLOW_MAX_WEIGHT, &spec->weight);
+}
+
+static bool set_cost(struct flow_spec *spec, const char *value)
+{
+    return units_parse_count(value, 1, MAX_COST, &spec->cost) == 0;
+}
+
+static bool set_deadline(struct flow_spec *spec, const char *value)
+{
+    return units_parse_duration_ns(value, &spec->deadline_ns) == 0 && spec->deadline_ns > 0;
+}
+
+static bool set_whole_rate(const char *value, uint64_t *out)
+{
+    double rate;
+
+    if (units_parse_rate_per_s(value, &rate) != 0 || rate < 1 || rate > MAX_WHOLE_RATE ||
+        rate != floor(rate))
+        return false;
+    *out = (uint64_t)rate;
+    return true;
+}
+
+static bool set_reservation(struct flow_spec *spec, const char *value)
+{
+    return set_whole_rate(value, &spec->reservation_per_s);
+}
+
+static bool set_limit(struct flow_spec *spec, const char *value)
+{
+    return set_whole_rate(value, &spec->limit_per_s);
+}
+
+static bool set_burst(struct flow_spec *spec, const char *value)
+{
+    return units_parse_count(value, 0, MAX_COST, &spec->burst) == 0;
+}
+
+/* A name is there twice where it means something else in the other use. */
 struct key {
     const char *name;
+    int uses; /* of enum flow_use */
     bool (*set)(struct flow_spec *spec, const char *value);
     const char *expected;
     const char *help;
 };
 
 static const struct key keys[] = {
-    {"name", set_name, "a name of 1 to 31 characters",
+    {"name", BOTH, set_name, "a name of 1 to 31 characters",
      "shown in tables (default: flow1, flow2...)"},
-    {"proto", set_protocol, "http or nfs", "default http"},
-    {"target", set_target, "HOST:PORT that resolves", "where the requests go; required"},
-    {"rate", set_rate, "a rate above 0, as 120/s", "open loop at this rate (while on)"},
-    {"arrival", set_arrival, "poisson or constant", "gaps between requests (default poisson)"},
-    {"on", set_on, "a time above 0, as 5s", "length of ON phases; needs off"},
-    {"off", set_off, "a time, as 5s", "length of OFF phases; needs on"},
-    {"concurrency", set_concurrency, "a number from 1 to 65000",
+    {"proto", FLOW_SENT, set_protocol, "http or nfs", "default http"},
+    {"target", FLOW_SENT, set_target, "HOST:PORT that resolves", "where the requests go; required"},
+    {"rate", BOTH, set_rate, "a rate above 0, as 120/s", "open loop at this rate (while on)"},
+    {"arrival", BOTH, set_arrival, "poisson or constant",
+     "gaps between requests (default poisson)"},
+    {"on", BOTH, set_on, "a time above 0, as 5s", "length of ON phases; needs off"},
+    {"off", BOTH, set_off, "a time, as 5s", "length of OFF phases; needs on"},
+    {"concurrency", FLOW_SENT, set_concurrency, "a number from 1 to 65000",
      "closed loop: clients. Open loop: cap on requests in flight (default 1024); what comes above "
      "it waits, its latency counts from the intended time"},
-    {"think", set_think, "a time, as 10ms", "closed loop: mean pause after a reply (default 0)"},
-    {"think-distribution", set_think_distribution, "fixed, exponential, uniform or bimodal",
+    {"concurrency", FLOW_SIMULATED, set_concurrency, "a number from 1 to 65000",
+     "closed loop: clients"},
+    {"think", BOTH, set_think, "a time, as 10ms",
+     "closed loop: mean pause after a reply (default 0)"},
+    {"think-distribution", BOTH, set_think_distribution, "fixed, exponential, uniform or bimodal",
      "default fixed"},
-    {"pause", set_pause, "a time, as 100ms",
+    {"pause", BOTH, set_pause, "a time, as 100ms",
      "closed loop: pause after a refusal or an error (default 100ms)"},
-    {"start", set_start, "a time, as 2s", "when the flow begins (default 0)"},
-    {"stop", set_stop, "a time above 0, as 8s", "when the flow ends (default: with the run)"},
-    {"timeout", set_timeout, "a time above 0, as 30s", "for one request (default 30s)"},
-    {"connections", set_connections, "a number from 1 to 65000",
+    {"start", BOTH, set_start, "a time, as 2s", "when the flow begins (default 0)"},
+    {"stop", BOTH, set_stop, "a time above 0, as 8s", "when the flow ends (default: with the run)"},
+    {"timeout", FLOW_SENT, set_timeout, "a time above 0, as 30s", "for one request (default 30s)"},
+    {"connections", FLOW_SENT, set_connections, "a number from 1 to 65000",
      "TCP connections (default: HTTP up to concurrency; NFS 4, never more than concurrency)"},
-    {"bytes", set_bytes, "a size, as 4096 or 64KiB",
+    {"bytes", FLOW_SENT, set_bytes, "a size, as 4096 or 64KiB",
      "HTTP: body sent (default 0). NFS: size of a READ or WRITE (default 4096)"},
-    {"method", set_method, "a method in capitals", "HTTP: default GET"},
-    {"path", set_path, "a path that begins with /", "HTTP: request target (default /)"},
-    {"header", set_header, "NAME:VALUE", "HTTP: an extra field; may be repeated"},
-    {"op", set_operation, "read, write, getattr, lookup or access", "NFS: default read"},
-    {"order", set_order, "random or sequential", "NFS: offsets of READ, WRITE (default random)"},
-    {"export", set_export, "an absolute path", "NFS: mounted directory (default /export)"},
-    {"file", set_file, "a name without /", "NFS: file in it (default data)"},
-    {"uid", set_uid, "a number", "NFS: AUTH_SYS user (default 0)"},
-    {"gid", set_gid, "a number", "NFS: AUTH_SYS group (default 0)"},
+    {"method", FLOW_SENT, set_method, "a method in capitals", "HTTP: default GET"},
+    {"path", FLOW_SENT, set_path, "a path that begins with /", "HTTP: request target (default /)"},
+    {"header", FLOW_SENT, set_header, "NAME:VALUE", "HTTP: an extra field; may be repeated"},
+    {"op", FLOW_SENT, set_operation, "read, write, getattr, lookup or access", "NFS: default read"},
+    {"order", FLOW_SENT, set_order, "random or sequential",
+     "NFS: offsets of READ, WRITE (default random)"},
+    {"order", FLOW_SIMULATED, set_order, "random or sequential",
+     "blocks on the disks (default random)"},
+    {"export", FLOW_SENT, set_export, "an absolute path",
+     "NFS: mounted directory (default /export)"},
+    {"file", FLOW_SENT, set_file, "a name without /", "NFS: file in it (default data)"},
+    {"uid", FLOW_SENT, set_uid, "a number", "NFS: AUTH_SYS user (default 0)"},
+    {"gid", FLOW_SENT, set_gid, "a number", "NFS: AUTH_SYS group (default 0)"},
+    {"weight", FLOW_SIMULATED, set_weight, "a number from 1 to 1000000",
+     "its share is its weight over those of the flows with requests waiting (default 1)"},
+    {"cost", FLOW_SIMULATED, set_cost, "a number from 1 to 1000000",
+     "work of a request: charged, and times the service time (default 1)"},
+    {"deadline", FLOW_SIMULATED, set_deadline, "a time above 0, as 10ms",
+     "edf: response-time target (default: the arrival is the deadline)"},
+    {"reservation", FLOW_SIMULATED, set_reservation, "a whole number per second, as 100/s",
+     "mclock: work it gets before all shares (default none)"},
+    {"limit", FLOW_SIMULATED, set_limit, "a whole number per second, as 100/s",
+     "mclock, leaky-bucket: work at most (default none)"},
+    {"burst", FLOW_SIMULATED, set_burst, "a number from 0 to 1000000",
+     "work above the limit that may come at once (default 0)"},
 };
 
 #define KEYS (sizeof(keys) / sizeof(keys[0]))
 
-void flow_spec_help(FILE *out)
+void flow_spec_help(FILE *out, enum flow_use use)
 {
-    for (size_t i = 0; i < KEYS; i++)
-        fprintf(out, "  %-19s %s\n", keys[i].name, keys[i].help);
+    for (size_t i = 0; i < KEYS; i++) {
+        if (keys[i].uses & use)
+            fprintf(out, "  %-19s %s\n", keys[i].name, keys[i].help);
+    }
 }
 
 /* ---------------------------------------------------------------- the whole option */
@@ -273,7 +343,7 @@ static bool next_item(const char **text, char *item, size_t size)
     return true;
 }
 
-static int set_item(struct flow_spec *spec, char *item, char *error)
+static int set_item(struct flow_spec *spec, enum flow_use use, char *item, char *error)
 {
     char *equals = strchr(item, '=');
 
@@ -282,13 +352,24 @@ static int set_item(struct flow_spec *spec, char *item, char *error)
         return -EINVAL;
     }
     *equals = '\0';
+    bool other_use = false;
+
     for (size_t i = 0; i < KEYS; i++) {
         if (strcmp(keys[i].name, item) != 0)
             continue;
+        if (!(keys[i].uses & use)) {
+            other_use = true;
+            continue;
+        }
         if (keys[i].set(spec, equals + 1))
             return 0;
         snprintf(error, FLOW_ERROR_BYTES, "%.32s=%.64s: expected %s", item, equals + 1,
                  keys[i].expected);
+        return -EINVAL;
+    }
+    if (other_use) {
+        snprintf(error, FLOW_ERROR_BYTES, "%.32s is for flows that are %s; leave it out", item,
+                 use == FLOW_SENT ? "simulated (spillsim)" : "sent (spillload)");
         return -EINVAL;
     }
     snprintf(error, FLOW_ERROR_BYTES, "unknown key '%.64s'; --help lists the keys", item);
@@ -301,21 +382,10 @@ static int complain(char *error, const char *text)
     return -EINVAL;
 }
 
-/* What no key alone can tell. */
-static int check(struct flow_spec *spec, char *error)
+static int check_sent(struct flow_spec *spec, char *error)
 {
     if (!spec->has_target)
         return complain(error, "target=HOST:PORT is missing");
-    if (!spec->open_loop && spec->concurrency == 0)
-        return complain(error, "rate=N/s (open loop) or concurrency=N (closed loop) is missing");
-    if ((spec->arrival.on_ns == 0) != (spec->arrival.off_ns == 0))
-        return complain(error, "on and off go together");
-    if (!spec->open_loop && spec->arrival.on_ns)
-        return complain(error, "on and off need rate=N/s");
-    if (spec->open_loop && spec->think.mean_ns)
-        return complain(error, "think is for closed loop, rate for open loop");
-    if (spec->stop_ns && spec->stop_ns <= spec->start_ns)
-        return complain(error, "stop must be later than start");
     if (spec->protocol == FLOW_NFS) {
         if (spec->bytes == 0)
             spec->bytes = 4096;
@@ -334,7 +404,34 @@ static int check(struct flow_spec *spec, char *error)
     return 0;
 }
 
-int flow_spec_parse(const char *text, struct flow_spec *out, char error[FLOW_ERROR_BYTES])
+static int check_simulated(const struct flow_spec *spec, char *error)
+{
+    if (spec->open_loop && spec->concurrency)
+        return complain(error, "concurrency is for closed loop, rate for open loop: a simulated "
+                               "open loop has no cap");
+    if (spec->burst && !spec->limit_per_s)
+        return complain(error, "burst needs limit=N/s");
+    return 0;
+}
+
+/* What no key alone can tell. */
+static int check(struct flow_spec *spec, enum flow_use use, char *error)
+{
+    if (!spec->open_loop && spec->concurrency == 0)
+        return complain(error, "rate=N/s (open loop) or concurrency=N (closed loop) is missing");
+    if ((spec->arrival.on_ns == 0) != (spec->arrival.off_ns == 0))
+        return complain(error, "on and off go together");
+    if (!spec->open_loop && spec->arrival.on_ns)
+        return complain(error, "on and off need rate=N/s");
+    if (spec->open_loop && spec->think.mean_ns)
+        return complain(error, "think is for closed loop, rate for open loop");
+    if (spec->stop_ns && spec->stop_ns <= spec->start_ns)
+        return complain(error, "stop must be later than start");
+    return use == FLOW_SENT ? check_sent(spec, error) : check_simulated(spec, error);
+}
+
+int flow_spec_parse(const char *text, enum flow_use use, struct flow_spec *out,
+                    char error[FLOW_ERROR_BYTES])
 {
     char item[FLOW_HEADERS_BYTES];
     int result = 0;
@@ -344,8 +441,10 @@ int flow_spec_parse(const char *text, struct flow_spec *out, char error[FLOW_ERR
                               .method = "GET",
                               .path = "/",
                               .export_path = "/export",
-                              .file = "data"};
+                              .file = "data",
+                              .weight = 1,
+                              .cost = 1};
     while (result == 0 && next_item(&text, item, sizeof(item)))
-        result = set_item(out, item, error);
-    return result ? result : check(out, error);
+        result = set_item(out, use, item, error);
+    return result ? result : check(out, use, error);
 }

@@ -115,7 +115,7 @@ static void a_full_http_flow(void **state)
         flow_spec_parse("name=gold,proto=http,target=127.0.0.1:8080,rate=120/s,arrival=constant,"
                         "on=5s,off=1s,header=X-Flow:steady,header=Accept: a\\,b,method=PUT,"
                         "path=/x?bytes=9,bytes=64KiB,concurrency=64,timeout=2s,start=1s,stop=9s",
-                        &spec, error),
+                        FLOW_SENT, &spec, error),
         0);
     assert_string_equal(spec.name, "gold");
     assert_int_equal(spec.protocol, FLOW_HTTP);
@@ -144,7 +144,7 @@ static void an_nfs_flow_and_its_defaults(void **state)
     (void)state;
     assert_int_equal(flow_spec_parse("proto=nfs,target=127.0.0.1:2049,concurrency=2,uid=1002,"
                                      "op=write,order=sequential,think=5ms,export=/vol,file=f",
-                                     &spec, error),
+                                     FLOW_SENT, &spec, error),
                      0);
     assert_false(spec.open_loop);
     assert_int_equal(spec.operation, FLOW_WRITE);
@@ -158,31 +158,69 @@ static void an_nfs_flow_and_its_defaults(void **state)
     assert_int_equal(spec.timeout_ns, 30000000000);
 }
 
+static void a_simulated_flow_and_its_defaults(void **state)
+{
+    struct flow_spec spec;
+    char error[FLOW_ERROR_BYTES] = "";
+
+    (void)state;
+    assert_int_equal(flow_spec_parse("name=g,weight=3,cost=7,rate=120/s,on=10s,off=10s,"
+                                     "deadline=10ms,reservation=50/s,limit=100/s,burst=8,"
+                                     "order=sequential",
+                                     FLOW_SIMULATED, &spec, error),
+                     0);
+    assert_int_equal(spec.weight, 3);
+    assert_int_equal(spec.cost, 7);
+    assert_int_equal(spec.deadline_ns, 10000000);
+    assert_int_equal(spec.reservation_per_s, 50);
+    assert_int_equal(spec.limit_per_s, 100);
+    assert_int_equal(spec.burst, 8);
+    assert_int_equal(spec.arrival.off_ns, 10000000000);
+    assert_true(spec.sequential);
+
+    assert_int_equal(flow_spec_parse("concurrency=5,think=1ms", FLOW_SIMULATED, &spec, error), 0);
+    assert_int_equal(spec.concurrency, 5);
+    assert_int_equal(spec.weight, 1);
+    assert_int_equal(spec.cost, 1);
+    assert_int_equal(spec.deadline_ns, 0);
+    assert_int_equal(spec.limit_per_s, 0);
+}
+
 static void wrong_flows_say_what_is_wrong(void **state)
 {
     static const struct {
+        enum flow_use use;
         const char *text;
         const char *part; /* of the message */
     } rows[] = {
-        {"rate=1/s", "target=HOST:PORT is missing"},
-        {"target=127.0.0.1:1", "rate=N/s (open loop) or concurrency=N"},
-        {"target=127.0.0.1:1,rate=1/s,colour=red", "unknown key 'colour'"},
-        {"target=127.0.0.1:1,rate", "'rate': expected key=value"},
-        {"target=127.0.0.1:1,rate=fast", "rate=fast: expected a rate"},
-        {"target=127.0.0.1,rate=1/s", "target=127.0.0.1: expected HOST:PORT"},
-        {"target=127.0.0.1:1,rate=1/s,proto=smb", "expected http or nfs"},
-        {"target=127.0.0.1:1,rate=1/s,on=1s", "on and off go together"},
-        {"target=127.0.0.1:1,concurrency=1,on=1s,off=1s", "need rate"},
-        {"target=127.0.0.1:1,rate=1/s,think=1s", "think is for closed loop"},
-        {"target=127.0.0.1:1,rate=1/s,start=5s,stop=5s", "stop must be later"},
-        {"target=127.0.0.1:1,rate=1/s,header=novalue", "expected NAME:VALUE"},
-        {"target=127.0.0.1:1,rate=1/s,header=A b:c", "expected NAME:VALUE"},
-        {"target=127.0.0.1:1,rate=1/s,header=A:b\r\nC: d", "expected NAME:VALUE"},
-        {"target=127.0.0.1:1,rate=1/s,path=x", "expected a path"},
-        {"target=127.0.0.1:1,rate=1/s,method=get", "expected a method"},
-        {"target=127.0.0.1:1,rate=1/s,op=rename", "expected read, write"},
-        {"target=127.0.0.1:1,rate=1/s,concurrency=0", "expected a number from 1"},
-        {"target=127.0.0.1:1,rate=1/s,proto=nfs,bytes=1GiB", "at most 64MiB"},
+        {FLOW_SENT, "rate=1/s", "target=HOST:PORT is missing"},
+        {FLOW_SENT, "target=127.0.0.1:1", "rate=N/s (open loop) or concurrency=N"},
+        {FLOW_SENT, "target=127.0.0.1:1,rate=1/s,colour=red", "unknown key 'colour'"},
+        {FLOW_SENT, "target=127.0.0.1:1,rate", "'rate': expected key=value"},
+        {FLOW_SENT, "target=127.0.0.1:1,rate=fast", "rate=fast: expected a rate"},
+        {FLOW_SENT, "target=127.0.0.1,rate=1/s", "target=127.0.0.1: expected HOST:PORT"},
+        {FLOW_SENT, "target=127.0.0.1:1,rate=1/s,proto=smb", "expected http or nfs"},
+        {FLOW_SENT, "target=127.0.0.1:1,rate=1/s,on=1s", "on and off go together"},
+        {FLOW_SENT, "target=127.0.0.1:1,concurrency=1,on=1s,off=1s", "need rate"},
+        {FLOW_SENT, "target=127.0.0.1:1,rate=1/s,think=1s", "think is for closed loop"},
+        {FLOW_SENT, "target=127.0.0.1:1,rate=1/s,start=5s,stop=5s", "stop must be later"},
+        {FLOW_SENT, "target=127.0.0.1:1,rate=1/s,header=novalue", "expected NAME:VALUE"},
+        {FLOW_SENT, "target=127.0.0.1:1,rate=1/s,header=A b:c", "expected NAME:VALUE"},
+        {FLOW_SENT, "target=127.0.0.1:1,rate=1/s,header=A:b\r\nC: d", "expected NAME:VALUE"},
+        {FLOW_SENT, "target=127.0.0.1:1,rate=1/s,path=x", "expected a path"},
+        {FLOW_SENT, "target=127.0.0.1:1,rate=1/s,method=get", "expected a method"},
+        {FLOW_SENT, "target=127.0.0.1:1,rate=1/s,op=rename", "expected read, write"},
+        {FLOW_SENT, "target=127.0.0.1:1,rate=1/s,concurrency=0", "expected a number from 1"},
+        {FLOW_SENT, "target=127.0.0.1:1,rate=1/s,proto=nfs,bytes=1GiB", "at most 64MiB"},
+        {FLOW_SENT, "target=127.0.0.1:1,rate=1/s,weight=2",
+         "weight is for flows that are simulated"},
+        {FLOW_SIMULATED, "target=127.0.0.1:1,rate=1/s", "target is for flows that are sent"},
+        {FLOW_SIMULATED, "rate=1/s,weight=0", "weight=0: expected a number from 1"},
+        {FLOW_SIMULATED, "rate=1/s,deadline=0", "deadline=0: expected a time above 0"},
+        {FLOW_SIMULATED, "rate=1/s,limit=0.5/s", "limit=0.5/s: expected a whole number"},
+        {FLOW_SIMULATED, "rate=1/s,burst=5", "burst needs limit"},
+        {FLOW_SIMULATED, "rate=1/s,concurrency=5", "concurrency is for closed loop"},
+        {FLOW_SIMULATED, "name=f", "rate=N/s (open loop) or concurrency=N"},
     };
 
     (void)state;
@@ -190,7 +228,7 @@ static void wrong_flows_say_what_is_wrong(void **state)
         struct flow_spec spec;
         char error[FLOW_ERROR_BYTES] = "";
 
-        assert_true(flow_spec_parse(rows[i].text, &spec, error) < 0);
+        assert_true(flow_spec_parse(rows[i].text, rows[i].use, &spec, error) < 0);
         if (!strstr(error, rows[i].part))
             fail_msg("%s: '%s' does not say '%s'", rows[i].text, error, rows[i].part);
     }
@@ -205,6 +243,7 @@ int main(void)
         cmocka_unit_test(times_are_shown_with_three_digits),
         cmocka_unit_test(a_full_http_flow),
         cmocka_unit_test(an_nfs_flow_and_its_defaults),
+        cmocka_unit_test(a_simulated_flow_and_its_defaults),
         cmocka_unit_test(wrong_flows_say_what_is_wrong),
     };
 
