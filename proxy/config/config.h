@@ -153,7 +153,13 @@ enum config_algorithm {
 
 enum config_balance { CONFIG_BALANCE_ROUND_ROBIN, CONFIG_BALANCE_LEAST_OUTSTANDING };
 enum config_depth_unit { CONFIG_DEPTH_REQUESTS, CONFIG_DEPTH_COST };
-enum config_cost_by { CONFIG_COST_REQUEST, CONFIG_COST_BYTES, CONFIG_COST_TABLE };
+enum config_cost_by {
+    CONFIG_COST_REQUEST,
+    CONFIG_COST_BYTES,
+    CONFIG_COST_TABLE,
+    CONFIG_COST_HEADER,
+    CONFIG_COST_SERVICE_TIME,
+};
 
 /* What makes a new flow of its own out of requests that match a flow: nothing, or one flow per
  * value of a key. */
@@ -191,10 +197,19 @@ struct config_cost_entry {
     uint32_t cost;         /* 1..CONFIG_COST_MAX */
 };
 
+/* By the table: base + per_size * bytes moved / unit_bytes, rounded up. */
+struct config_cost_rate {
+    uint32_t base;     /* at least 1 */
+    uint32_t per_size; /* 0: the same for every size */
+};
+
 /*
  * request: 1 each. bytes: per_request + bytes moved / unit_bytes, rounded up, and at least 1.
- * table: by operation, below. The arrays are filled for every `by`, so that they can be used
- * unlooked-at when by is CONFIG_COST_TABLE.
+ * table: by operation, the rates below. header: what header fields of request and reply say.
+ * service-time: the time at the server, in units of unit_ns. proxy/core/cost.h says more.
+ *
+ * The rates are filled for every `by`, so that they can be used unlooked-at when by is
+ * CONFIG_COST_TABLE.
  */
 #define CONFIG_NFS3_PROCEDURES 22
 struct config_cost {
@@ -203,13 +218,20 @@ struct config_cost {
     uint64_t unit_bytes; /* >= 1 */
     struct config_cost_entry *table;
     size_t table_count;
-    uint32_t fallback; /* the table's `default`, else 1: operations not listed */
-    uint32_t
-        class_cost[CONFIG_CLASS_COUNT]; /* NFSv4 compounds and every procedure not listed by name */
-    uint32_t nfs3_cost[CONFIG_NFS3_PROCEDURES]; /* by NFSv3 procedure number */
+    struct config_cost_entry *per_size; /* of the table's operations */
+    size_t per_size_count;
+    const char *request_header, *reply_header; /* optional; by header: at least one is set */
+    uint32_t max;      /* by header: more counts as this; 1..CONFIG_COST_MAX */
+    uint32_t fallback; /* by header, service-time: the cost while nothing is known; >= 1 */
+    uint64_t unit_ns;  /* by service-time: >= 1 */
+    struct config_cost_rate other; /* the table's `default`, else 1: operations not listed */
+    struct config_cost_rate
+        class_rate[CONFIG_CLASS_COUNT]; /* NFSv4 compounds and every procedure not listed by name */
+    struct config_cost_rate nfs3_rate[CONFIG_NFS3_PROCEDURES]; /* by NFSv3 procedure number */
 };
-/* Cost of an HTTP method by the table; linear in the table, meant for building a lookup once. */
-uint32_t config_cost_of_method(const struct config_cost *cost, const char *method, size_t length);
+/* Rate of an HTTP method by the table; linear in the table, meant for building a lookup once. */
+struct config_cost_rate config_cost_of_method(const struct config_cost *cost, const char *method,
+                                              size_t length);
 
 struct config_queue {
     uint32_t limit;      /* queued requests in the pool; beyond: 503 or JUKEBOX */

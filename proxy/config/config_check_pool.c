@@ -2,7 +2,6 @@
 /* config_check()'s part for one pool: its servers, flows and costs. */
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "protocols/rpc/nfs3.h"
 #include "proxy/config/config_schema.h"
@@ -161,104 +160,6 @@ static void check_flows(struct config_pool *pool, const struct config_place *pla
     pool->default_flow = &pool->flows[pool->flow_count - 1];
 }
 
-/* ------------------------------------------------------------------ costs */
-
-static const struct config_cost_entry *find_cost(const struct config_cost *cost, const char *name,
-                                                 size_t length)
-{
-    for (size_t i = 0; i < cost->table_count; i++) {
-        if (strncmp(cost->table[i].operation, name, length) == 0 &&
-            cost->table[i].operation[length] == '\0') {
-            return &cost->table[i];
-        }
-    }
-    return NULL;
-}
-
-uint32_t config_cost_of_method(const struct config_cost *cost, const char *method, size_t length)
-{
-    const struct config_cost_entry *entry = find_cost(cost, method, length);
-
-    return entry != NULL ? entry->cost : cost->fallback;
-}
-
-static uint32_t cost_or(const struct config_cost *cost, const char *name, uint32_t otherwise)
-{
-    const struct config_cost_entry *entry = find_cost(cost, name, strlen(name));
-
-    return entry != NULL ? entry->cost : otherwise;
-}
-
-static void fill_costs(struct config_cost *cost)
-{
-    cost->fallback = cost_or(cost, "default", 1);
-    for (int class = 0; class < CONFIG_CLASS_COUNT; class ++) {
-        cost->class_cost[class] = cost_or(cost, nfs_class_name(class), cost->fallback);
-    }
-    for (uint32_t proc = 0; proc < CONFIG_NFS3_PROCEDURES; proc++) {
-        cost->nfs3_cost[proc] = cost->class_cost[nfs3_proc_class(proc)];
-        for (size_t i = 0; i < cost->table_count; i++) {
-            const char *operation = cost->table[i].operation;
-
-            /* Lower case is NFS: READ is a (strange) HTTP method. */
-            if (operation[0] >= 'a' && strcasecmp(operation, nfs3_proc_name(proc)) == 0) {
-                cost->nfs3_cost[proc] = cost->table[i].cost;
-            }
-        }
-    }
-}
-
-/* Operations of the protocol that the pool does not serve. */
-static void check_operations(const struct config_pool *pool, const struct config_place *table,
-                             struct config_errors *errors)
-{
-    for (size_t i = 0; i < pool->cost.table_count; i++) {
-        const char *operation = pool->cost.table[i].operation;
-        const struct config_place pair = config_place_item(table, i);
-        struct config_place place = config_place_get(&pair, "operation");
-        const bool for_nfs = operation[0] >= 'a' && operation[0] <= 'z';
-
-        if (strcmp(operation, "default") == 0) {
-            continue;
-        }
-        /* The table is a list of pairs only in here; to the user it is a map. */
-        snprintf(place.key, sizeof(place.key), "%.*s.%.64s", CONFIG_KEY_PATH_MAX - 80, table->key,
-                 operation);
-        if (for_nfs ? pool->used_by_http : pool->used_by_nfs) {
-            config_place_report(
-                errors, CONFIG_ERROR, &place, "`%s` is an operation of %s; expected %s", operation,
-                for_nfs ? "nfs" : "http", for_nfs ? "HTTP methods" : "NFS classes and procedures");
-        }
-    }
-}
-
-static void check_cost(struct config_pool *pool, const struct config_place *place,
-                       struct config_errors *errors)
-{
-    const struct config_place cost = config_place_get(place, "cost");
-    const struct config_place by = config_place_get(&cost, "by");
-    const struct config_place table = config_place_get(&cost, "table");
-    static const char *const bytes_keys[] = {"per-request", "bytes-unit"};
-
-    if (pool->cost.by == CONFIG_COST_TABLE && pool->cost.table_count == 0) {
-        config_place_report(errors, CONFIG_ERROR, &by,
-                            "there is no table; expected `table` with at least one entry");
-    }
-    if (pool->cost.by != CONFIG_COST_TABLE && config_place_has(&cost, "table") && !by.node->bad) {
-        config_place_report(errors, CONFIG_WARNING, &table, "has no effect without `by: table`");
-    }
-    for (size_t i = 0; i < sizeof(bytes_keys) / sizeof(bytes_keys[0]); i++) {
-        const struct config_place key = config_place_get(&cost, bytes_keys[i]);
-
-        if (pool->cost.by != CONFIG_COST_BYTES && config_place_has(&cost, bytes_keys[i]) &&
-            !by.node->bad) {
-            config_place_report(errors, CONFIG_WARNING, &key, "has no effect without `by: bytes`");
-        }
-    }
-    check_operations(pool, &table, errors);
-    fill_costs(&pool->cost);
-}
-
 /* ------------------------------------------------------------------ the pool */
 
 static void warn_unread(const struct config_pool *pool, const struct config_place *place,
@@ -292,7 +193,7 @@ void config_check_pool(struct config_pool *pool, const struct config_place *plac
 
     check_servers(pool, place, flags, errors);
     check_flows(pool, place, errors);
-    check_cost(pool, place, errors);
+    config_check_cost(pool, place, errors);
     if (pool->queue.flow_limit > pool->queue.limit) {
         if (config_place_has(&queue, "flow-limit")) {
             config_place_report(errors, CONFIG_WARNING, &flow_limit,

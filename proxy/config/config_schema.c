@@ -78,6 +78,8 @@ static const cyaml_strval_t cost_by_words[] = {
     {"request", CONFIG_COST_REQUEST},
     {"bytes", CONFIG_COST_BYTES},
     {"table", CONFIG_COST_TABLE},
+    {"header", CONFIG_COST_HEADER},
+    {"service-time", CONFIG_COST_SERVICE_TIME},
     {NULL, 0},
 };
 static const cyaml_strval_t flow_by_words[] = {
@@ -220,16 +222,39 @@ static const struct config_shape queue_shape = {.keys = queue_keys};
 
 static const struct config_key cost_keys[] = {
     {"by", CONFIG_KIND_WORD, .fallback = "request", .words = cost_by_words,
-     .help = "What a request weighs: 1, its bytes, or what the table says.", AT(config_cost, by)},
+     .help = "What a request weighs: 1, its bytes, what the table says, what header fields say, or "
+             "the time it takes a server.",
+     AT(config_cost, by)},
     {"per-request", CONFIG_KIND_COUNT, .fallback = "1", .max = CONFIG_COST_MAX,
      .help = "by bytes: added to each request's cost.", AT(config_cost, per_request)},
     {"bytes-unit", CONFIG_KIND_SIZE, .fallback = "4KiB", .min = 1, .max = GIB,
-     .help = "by bytes: bytes moved for one unit of cost.", AT(config_cost, unit_bytes)},
+     .help = "by bytes: bytes moved for one unit of cost. by table: bytes moved for what per-size "
+             "says.",
+     AT(config_cost, unit_bytes)},
     {"table", CONFIG_KIND_PAIRS, .shape = &cost_entry_shape,
      .help =
          "by table: cost of each HTTP method, NFS class (read, write, metadata) or NFSv3 procedure "
          "(getattr, ...); `default` for the others, else 1.",
      LIST_AT(config_cost, table, table_count)},
+    {"per-size", CONFIG_KIND_PAIRS, .shape = &cost_entry_shape,
+     .help = "by table: added to an operation's cost for every bytes-unit that request and reply "
+             "have; in proportion, rounded up at the end.",
+     LIST_AT(config_cost, per_size, per_size_count)},
+    {"request-header", CONFIG_KIND_TOKEN,
+     .help = "by header: field of a request with its expected cost. Clients can write what they "
+             "like: only behind something that sets it for them.",
+     AT(config_cost, request_header)},
+    {"reply-header", CONFIG_KIND_TOKEN,
+     .help = "by header: field of a server's reply with what the request has really cost.",
+     AT(config_cost, reply_header)},
+    {"max", CONFIG_KIND_COUNT, .fallback = "1000000", .min = 1, .max = CONFIG_COST_MAX,
+     .help = "by header: a field that says more counts as this.", AT(config_cost, max)},
+    {"fallback", CONFIG_KIND_COUNT, .fallback = "1", .min = 1, .max = CONFIG_COST_MAX,
+     .help = "by header: cost of a request without a usable field. by service-time: cost while "
+             "nothing has been measured.",
+     AT(config_cost, fallback)},
+    {"unit", CONFIG_KIND_DURATION, .fallback = "1us", .min = 1, .max = DAY,
+     .help = "by service-time: time at the server for one unit of cost.", AT(config_cost, unit_ns)},
     {0},
 };
 static const struct config_shape cost_shape = {.keys = cost_keys};

@@ -104,5 +104,8 @@ void config_check_names(const struct config_place *list, const char *const *name
                         size_t count, const char *what, struct config_errors *errors);
 void config_check_address(struct config_address *address, const struct config_place *place,
                           bool bind, unsigned flags, struct config_errors *errors);
+/* A pool's cost: what does not go together; fills in the rates. */
+void config_check_cost(struct config_pool *pool, const struct config_place *place,
+                       struct config_errors *errors);
 
 #endif

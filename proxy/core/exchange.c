@@ -21,6 +21,10 @@ void exchange_init(struct exchange *exchange, struct loop *loop, const struct ex
     exchange->owner_counts = false;
     exchange->key_length = 0;
     exchange->cost = 1;
+    exchange->cost_base = 1;
+    exchange->cost_per_size = 0;
+    exchange->said_cost = 0;
+    exchange->operation = 0;
     exchange->bytes_in = 0;
     exchange->bytes_out = 0;
     exchange->arrived_ns = arrived_ns;

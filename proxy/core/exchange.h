@@ -91,8 +91,12 @@ struct exchange {
     uint8_t key_length;
     uint8_t key[EXCHANGE_KEY_BYTES];
 
-    uint64_t cost;      /* as charged */
-    uint64_t true_cost; /* set by gate_finish */
+    uint64_t cost;          /* as charged */
+    uint64_t true_cost;     /* set by gate_finish */
+    uint32_t cost_base;     /* with cost_per_size: its operation's rate, where costs go by table */
+    uint32_t cost_per_size; /* all four are cost.c's own */
+    uint32_t said_cost;     /* in the reply's header; 0: nothing */
+    uint8_t operation;      /* whose running mean it belongs to */
     uint64_t bytes_in;
     uint64_t bytes_out;
     uint64_t arrived_ns;

@@ -53,9 +53,9 @@ static void build_pool(struct plan *plan, struct plan_pool *out, const struct co
         out->only_class = out->rules[0].class;
     for (unsigned method = 0; method < HTTP1_METHOD_COUNT; method++) {
         const char *name = http1_method_name((enum http1_method)method);
-        out->method_cost[method] = config_cost_of_method(&config->cost, name, strlen(name));
+        out->method_rate[method] = config_cost_of_method(&config->cost, name, strlen(name));
     }
-    out->method_cost[HTTP1_METHOD_OTHER] = config->cost.fallback;
+    out->method_rate[HTTP1_METHOD_OTHER] = config->cost.other;
 }
 
 static const struct plan_pool *find_plan_pool(const struct plan *plan,
@@ -156,13 +156,6 @@ static void set_address_key(struct exchange *exchange, const struct sockaddr *cl
         set_key(exchange, "unix", 4);
 }
 
-static uint64_t byte_cost(const struct config_cost *cost, uint64_t bytes)
-{
-    uint64_t units = cost->per_request + bytes / cost->unit_bytes + (bytes % cost->unit_bytes != 0);
-
-    return units > 0 ? units : 1;
-}
-
 static void set_header_key(struct exchange *exchange, const struct config_flow *flow,
                            const struct http1_head *head)
 {
@@ -212,13 +205,12 @@ void plan_classify_http(const struct plan_pool *pool, const struct http_facts *f
             }
         }
     }
-    if (cost->by == CONFIG_COST_BYTES)
-        exchange->cost = byte_cost(cost, facts->head->content_length);
-    else if (cost->by == CONFIG_COST_TABLE && facts->head->method == HTTP1_METHOD_OTHER)
-        exchange->cost =
+    struct config_cost_rate rate = pool->method_rate[facts->head->method];
+    /* Methods that only the table has a name for. */
+    if (cost->by == CONFIG_COST_TABLE && facts->head->method == HTTP1_METHOD_OTHER)
+        rate =
             config_cost_of_method(cost, facts->head->method_name.ptr, facts->head->method_name.len);
-    else if (cost->by == CONFIG_COST_TABLE)
-        exchange->cost = pool->method_cost[facts->head->method];
+    cost_estimate_http(exchange, facts->head, rate);
 }
 
 static void take_nfs_rule(const struct plan_rule *rule, const struct nfs_facts *facts,
@@ -234,8 +226,6 @@ static void take_nfs_rule(const struct plan_rule *rule, const struct nfs_facts *
 void plan_classify_nfs(const struct plan_pool *pool, const struct nfs_facts *facts,
                        struct exchange *exchange)
 {
-    const struct config_cost *cost = &pool->config->cost;
-
     exchange->pool = pool;
     exchange->class = pool->only_class;
     if (exchange->class == NULL) {
@@ -246,20 +236,5 @@ void plan_classify_nfs(const struct plan_pool *pool, const struct nfs_facts *fac
             }
         }
     }
-    if (cost->by == CONFIG_COST_BYTES)
-        exchange->cost = byte_cost(cost, facts->bytes);
-    else if (cost->by == CONFIG_COST_TABLE && facts->nfs3_procedure >= 0 &&
-             facts->nfs3_procedure < CONFIG_NFS3_PROCEDURES)
-        exchange->cost = cost->nfs3_cost[facts->nfs3_procedure];
-    else if (cost->by == CONFIG_COST_TABLE)
-        exchange->cost = cost->class_cost[facts->procedure_class];
-}
-
-uint64_t plan_true_cost(const struct exchange *exchange)
-{
-    const struct config_cost *cost = &exchange->pool->config->cost;
-
-    if (cost->by != CONFIG_COST_BYTES)
-        return exchange->cost;
-    return byte_cost(cost, exchange->bytes_in + exchange->bytes_out);
+    cost_estimate_nfs(exchange, facts);
 }

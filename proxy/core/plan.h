@@ -28,7 +28,7 @@ struct plan_pool {
     struct plan_rule *rules; /* in matching order; the last matches everything */
     size_t rule_count;
     struct flow_class *only_class; /* when there is nothing to match: a single rule without key */
-    uint32_t method_cost[HTTP1_METHOD_COUNT]; /* by the table */
+    struct config_cost_rate method_rate[HTTP1_METHOD_COUNT]; /* by the table */
 };
 
 struct plan_route {
@@ -93,10 +93,6 @@ void plan_classify_http(const struct plan_pool *pool, const struct http_facts *f
                         struct exchange *exchange);
 void plan_classify_nfs(const struct plan_pool *pool, const struct nfs_facts *facts,
                        struct exchange *exchange);
-
-/* The cost of what really moved, for gate_finish(): bytes when the pool counts bytes, else as
- * charged. */
-uint64_t plan_true_cost(const struct exchange *exchange);
 
 /*
  * Builds a plan from a configuration (taken over), making or updating pools, servers and classes of

@@ -19,6 +19,7 @@
 
 #include "proxy/config/config.h"
 #include "proxy/control/meters.h"
+#include "proxy/core/cost.h"
 #include "proxy/core/exchange.h"
 
 #include <pthread.h>
@@ -68,6 +69,7 @@ struct flow_class {
     uint32_t instances;           /* keyed ones, over all lanes */
     uint64_t queued, outstanding; /* requests, over all lanes and instances */
     struct flow_meters meters;
+    struct cost_history service_times_ns, said_costs; /* any thread, no lock: see cost.h */
 };
 
 /* An instance of a class in a lane: what the scheduler knows as a flow. */

@@ -91,6 +91,7 @@ static void interim(struct http_upstream *upstream, const struct http1_head *hea
             return;
         }
         exchange->status = 101;
+        cost_read_reply(&exchange->base, head);
         write_head(upstream, head, &how);
         begin_tunnel(upstream);
         return;
@@ -119,6 +120,7 @@ static void begin_reply(struct http_upstream *upstream, const struct http1_head 
     struct http1_forward_reply how = how_to(exchange);
     struct http1_reply_plan plan = write_head(upstream, head, &how);
 
+    cost_read_reply(&exchange->base, head);
     exchange->status = head->status;
     exchange->reply_begun = true;
     exchange->reply_framing = (uint8_t)plan.framing;

@@ -323,7 +323,7 @@ void http_exchange_end(struct http_exchange *exchange, enum outcome outcome, con
         exchange->session->exchange = NULL;
         exchange->session = NULL;
     }
-    gate_finish(&exchange->base, outcome, plan_true_cost(&exchange->base));
+    gate_finish(&exchange->base, outcome, cost_settle(&exchange->base, outcome));
 }
 
 void http_exchange_abandon(struct http_session *session, const char *why)

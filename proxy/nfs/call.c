@@ -403,14 +403,25 @@ void nfs_call_released(struct exchange *exchange)
 
 /* ------------------------------------------------------------------ its end */
 
+static uint64_t true_cost(const struct nfs_exchange *e, enum outcome outcome)
+{
+    const struct config_cost *cost = &e->exchange.pool->config->cost;
+
+    if (outcome == OUTCOME_ANSWERED)
+        return cost_settle(&e->exchange, outcome);
+    if (!e->begun)
+        return 0;
+    /* What moved says little about a call without a reply: the server may have done all of it. The
+     * time it took is known. */
+    return cost->by == CONFIG_COST_SERVICE_TIME ? cost_settle(&e->exchange, outcome)
+                                                : e->exchange.cost;
+}
+
 void nfs_call_done(struct nfs_exchange *e, enum outcome outcome, const char *end)
 {
     struct nfs_server_conn *c = e->conn;
-    uint64_t cost = e->begun ? e->exchange.cost : 0;
 
-    if (outcome == OUTCOME_ANSWERED)
-        cost = plan_true_cost(&e->exchange);
-    gate_finish(&e->exchange, outcome, cost);
+    gate_finish(&e->exchange, outcome, true_cost(e, outcome));
     nfs_call_log(e, end);
     nfs_call_forget(e);
     e->done = true;

@@ -31,7 +31,8 @@ static void check_pool(const struct config_pool *pool)
 {
     require(pool->server_count > 0 && pool->depth_of_servers > 0);
     require(pool->queue.limit >= pool->queue.flow_limit && pool->queue.flow_limit > 0);
-    require(pool->cost.unit_bytes > 0 && pool->cost.fallback > 0);
+    require(pool->cost.unit_bytes > 0 && pool->cost.other.base > 0 && pool->cost.fallback > 0 &&
+            pool->cost.max > 0 && pool->cost.unit_ns > 0);
     require(!(pool->used_by_http && pool->used_by_nfs));
     require(pool->flow_count > 0 && pool->default_flow == &pool->flows[pool->flow_count - 1]);
     require(config_match_is_empty(&pool->default_flow->match));

@@ -271,6 +271,15 @@ static void names_and_references(void **state)
         {LISTENERS POOLS "  cost: { by: table }\n",
          "f:6:15: pools[0].cost.by: there is no table; expected `table` with at least one "
          "entry\n"},
+        {LISTENERS POOLS "  cost: { by: header }\n",
+         "f:6:15: pools[0].cost.by: there is no header; expected `request-header`, "
+         "`reply-header` or both\n"},
+        {LISTENERS POOLS "  cost: { by: header, reply-header: X-Cost, max: 5, fallback: 6 }\n",
+         "f:6:63: pools[0].cost.fallback: is above `max`; expected at most 5\n"},
+        {LISTENERS POOLS "  cost: { by: header, reply-header: 'X Cost', max: 0 }\n",
+         "f:6:37: pools[0].cost.reply-header: `X Cost` has a character that is not allowed here; "
+         "expected an HTTP token (letters, digits and !#$%&'*+-.^_`|~)\n"
+         "f:6:52: pools[0].cost.max: `0` is out of range; expected a number from 1 to 1000000\n"},
     };
     (void)state;
     EXPECT(rows, -EINVAL);
@@ -298,6 +307,13 @@ static void protocols_that_do_not_fit(void **state)
         {LISTENERS POOLS "  cost: { by: table, table: { GET: 1, getattr: 2 } }\n",
          "f:6:39: pools[0].cost.table.getattr: `getattr` is an operation of nfs; expected "
          "HTTP methods\n"},
+        {LISTENERS POOLS "  cost: { by: table, table: { GET: 1 }, per-size: { read: 2 } }\n",
+         "f:6:53: pools[0].cost.per-size.read: `read` is an operation of nfs; expected HTTP "
+         "methods\n"},
+        {"listeners:\n- { name: nas, bind: '*:2049', protocol: nfs, pool: farm }\n" POOLS
+         "  cost: { by: header, reply-header: X-Cost }\n",
+         "f:6:15: pools[0].cost.by: header is for http, this is nfs; expected request, bytes, "
+         "table or service-time\n"},
     };
     (void)state;
     EXPECT(rows, -EINVAL);
@@ -317,6 +333,16 @@ static void things_worth_a_warning(void **state)
         {LISTENERS POOLS "  cost: { bytes-unit: 1KiB, table: { GET: 2 } }\n",
          "f:6:23: warning: pools[0].cost.bytes-unit: has no effect without `by: bytes`\n"
          "f:6:36: warning: pools[0].cost.table: has no effect without `by: table`\n"},
+        {LISTENERS POOLS
+         "  cost: { by: table, table: { GET: 2 }, bytes-unit: 1KiB, fallback: 2 }\n",
+         "f:6:53: warning: pools[0].cost.bytes-unit: has no effect without `per-size`\n"
+         "f:6:69: warning: pools[0].cost.fallback: has no effect without `by: header` or `by: "
+         "service-time`\n"},
+        {LISTENERS POOLS "  cost: { by: service-time, reply-header: X-Cost, per-request: 2 }\n",
+         "f:6:43: warning: pools[0].cost.reply-header: has no effect without `by: header`\n"
+         "f:6:64: warning: pools[0].cost.per-request: has no effect without `by: bytes`\n"},
+        {LISTENERS POOLS "  cost: { unit: 1ms }\n",
+         "f:6:17: warning: pools[0].cost.unit: has no effect without `by: service-time`\n"},
         {"listeners:\n- { name: nas, bind: '*:2049', protocol: nfs, pool: farm,\n"
          "    abort-on-close: true, limits: { body: 1KiB }, timeouts: { header: 1s } }\n" POOLS
          "  balance: round-robin\n",

@@ -297,20 +297,80 @@ static void cost_tables(void **state)
     const struct config_cost *http = &config->pools[0].cost, *nfs = &config->pools[1].cost;
 
     (void)state;
-    assert_int_equal(config_cost_of_method(http, "GET", 3), 2);
-    assert_int_equal(config_cost_of_method(http, "PUT", 3), 8);
-    assert_int_equal(config_cost_of_method(http, "PU", 2), 3);
-    assert_int_equal(config_cost_of_method(http, "PUTS", 4), 3);
+    assert_int_equal(config_cost_of_method(http, "GET", 3).base, 2);
+    assert_int_equal(config_cost_of_method(http, "PUT", 3).base, 8);
+    assert_int_equal(config_cost_of_method(http, "PU", 2).base, 3);
+    assert_int_equal(config_cost_of_method(http, "PUTS", 4).base, 3);
+    assert_int_equal(http->other.base, 3);
+    assert_int_equal(nfs->other.base, 1);
+    assert_int_equal(nfs->class_rate[CONFIG_CLASS_READ].per_size, 0);
+    assert_int_equal(nfs->class_rate[CONFIG_CLASS_READ].base, 4);
+    assert_int_equal(nfs->class_rate[CONFIG_CLASS_WRITE].base, 1);
+    assert_int_equal(nfs->class_rate[CONFIG_CLASS_METADATA].base, 2);
+    assert_int_equal(nfs->nfs3_rate[6].base, 4);  /* READ */
+    assert_int_equal(nfs->nfs3_rate[7].base, 1);  /* WRITE */
+    assert_int_equal(nfs->nfs3_rate[1].base, 2);  /* GETATTR */
+    assert_int_equal(nfs->nfs3_rate[3].base, 9);  /* LOOKUP */
+    assert_int_equal(nfs->nfs3_rate[21].base, 5); /* COMMIT */
+    config_free(config);
+}
+
+static void cost_by_size(void **state)
+{
+    struct config *config =
+        load("listeners:\n"
+             "- { name: web, bind: '127.0.0.1:0', protocol: http, pool: farm }\n"
+             "- { name: nas, bind: '127.0.0.1:0', protocol: nfs, pool: array }\n"
+             "pools:\n"
+             "- { name: farm, servers: ['127.0.0.1:1'], cost: { by: table, bytes-unit: 64KiB,\n"
+             "    table: { GET: 2, PUT: 8 }, per-size: { GET: 7, default: 5 } } }\n"
+             "- { name: array, servers: ['127.0.0.1:1'], cost: { by: table,\n"
+             "    table: { read: 4, readDir: 6 }, per-size: { read: 3, readdirplus: 9 } } }\n");
+    const struct config_cost *http = &config->pools[0].cost, *nfs = &config->pools[1].cost;
+
+    (void)state;
+    assert_int_equal(http->unit_bytes, 65536);
+    assert_int_equal(nfs->unit_bytes, 4096);
+    assert_int_equal(config_cost_of_method(http, "GET", 3).per_size, 7);
+    assert_int_equal(config_cost_of_method(http, "PUT", 3).base, 8);
+    assert_int_equal(config_cost_of_method(http, "PUT", 3).per_size, 5);
+    assert_int_equal(config_cost_of_method(http, "POST", 4).base, 1);
+    assert_int_equal(config_cost_of_method(http, "POST", 4).per_size, 5);
+    assert_int_equal(nfs->class_rate[CONFIG_CLASS_READ].per_size, 3);
+    assert_int_equal(nfs->nfs3_rate[6].per_size, 3); /* READ */
+    assert_int_equal(nfs->nfs3_rate[7].per_size, 0); /* WRITE */
+    assert_int_equal(nfs->nfs3_rate[16].base, 6);    /* READDIR */
+    assert_int_equal(nfs->nfs3_rate[16].per_size, 0);
+    assert_int_equal(nfs->nfs3_rate[17].base, 1); /* READDIRPLUS */
+    assert_int_equal(nfs->nfs3_rate[17].per_size, 9);
+    config_free(config);
+}
+
+static void cost_by_header_and_by_time(void **state)
+{
+    struct config *config =
+        load("listeners:\n"
+             "- { name: web, bind: '127.0.0.1:0', protocol: http, pool: farm }\n"
+             "- { name: nas, bind: '127.0.0.1:0', protocol: nfs, pool: array }\n"
+             "pools:\n"
+             "- { name: farm, servers: ['127.0.0.1:1'], cost: { by: header,\n"
+             "    request-header: X-Cost, reply-header: X-Cost-Used, max: 500, fallback: 3 } }\n"
+             "- { name: array, servers: ['127.0.0.1:1'],\n"
+             "    cost: { by: service-time, unit: 1ms } }\n");
+    const struct config_cost *http = &config->pools[0].cost, *nfs = &config->pools[1].cost;
+
+    (void)state;
+    assert_int_equal(http->by, CONFIG_COST_HEADER);
+    assert_string_equal(http->request_header, "X-Cost");
+    assert_string_equal(http->reply_header, "X-Cost-Used");
+    assert_int_equal(http->max, 500);
     assert_int_equal(http->fallback, 3);
+    assert_int_equal(http->unit_ns, 1000);
+    assert_int_equal(nfs->by, CONFIG_COST_SERVICE_TIME);
+    assert_int_equal(nfs->unit_ns, 1000000);
     assert_int_equal(nfs->fallback, 1);
-    assert_int_equal(nfs->class_cost[CONFIG_CLASS_READ], 4);
-    assert_int_equal(nfs->class_cost[CONFIG_CLASS_WRITE], 1);
-    assert_int_equal(nfs->class_cost[CONFIG_CLASS_METADATA], 2);
-    assert_int_equal(nfs->nfs3_cost[6], 4);  /* READ */
-    assert_int_equal(nfs->nfs3_cost[7], 1);  /* WRITE */
-    assert_int_equal(nfs->nfs3_cost[1], 2);  /* GETATTR */
-    assert_int_equal(nfs->nfs3_cost[3], 9);  /* LOOKUP */
-    assert_int_equal(nfs->nfs3_cost[21], 5); /* COMMIT */
+    assert_int_equal(nfs->max, CONFIG_COST_MAX);
+    assert_null(nfs->request_header);
     config_free(config);
 }
 
@@ -463,6 +523,8 @@ int main(void)
         cmocka_unit_test(nfs_flows),
         cmocka_unit_test(routes_lead_to_pools),
         cmocka_unit_test(cost_tables),
+        cmocka_unit_test(cost_by_size),
+        cmocka_unit_test(cost_by_header_and_by_time),
         cmocka_unit_test(a_user_brings_its_group),
         cmocka_unit_test(many_flows),
         cmocka_unit_test(samples_are_right),

@@ -237,7 +237,7 @@ static void costs_follow_the_configuration(void **state)
     struct exchange exchange = classify(&world, get, "1.1.1.1");
     exchange.bytes_in = 1000;
     exchange.bytes_out = 1049;
-    assert_int_equal(plan_true_cost(&exchange), 3 + 3);
+    assert_int_equal(cost_settle(&exchange, OUTCOME_ANSWERED), 3 + 3);
     world_close(&world);
 
     /* Never nothing, and no overflow at the largest length. */
@@ -255,7 +255,7 @@ static void true_costs_are_the_charged_ones_unless_bytes_count(void **state)
 
     (void)state;
     exchange.bytes_out = 1 << 20;
-    assert_int_equal(plan_true_cost(&exchange), 4);
+    assert_int_equal(cost_settle(&exchange, OUTCOME_ANSWERED), 4);
     world_close(&world);
 }
 
