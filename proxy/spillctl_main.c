@@ -39,7 +39,11 @@ static void usage(FILE *out)
             "  set weight POOL/FLOW N                      the flow's share\n"
             "  set depth POOL N                            requests at a pool's servers together\n"
             "  set depth POOL/SERVER N                     requests at one server\n"
-            "  set algorithm POOL NAME                     fifo, sfq, sfqd, min-sfqd\n"
+            "  set algorithm POOL NAME                     fifo, sfqd, rw, mclock and others\n"
+            "  set slack|capacity|ageing|at-limit POOL VALUE\n"
+            "                                              what some algorithms are told\n"
+            "  set target|reservation|limit|burst|queue-limit POOL/FLOW VALUE\n"
+            "                                              what a flow is promised: 20ms, 100/s\n"
             "  drain POOL/SERVER                           no new requests for the server\n"
             "  ready POOL/SERVER                           and again\n"
             "  reload                                      the configuration file\n"
@@ -249,6 +253,22 @@ static int run_set_algorithm(const struct ctl *ctl, char **arguments)
     return change_setting(ctl, arguments[0], NULL, NULL, "algorithm", json_string(arguments[1]));
 }
 
+/* Options of a scheduler and promises of a flow go as they are written; the proxy reads them. */
+static int run_set_option(const struct ctl *ctl, char **arguments)
+{
+    return change_setting(ctl, arguments[0], NULL, NULL, arguments[-1], json_string(arguments[1]));
+}
+
+static int run_set_promise(const struct ctl *ctl, char **arguments)
+{
+    const char *flow;
+
+    if (!split(arguments[0], &flow))
+        return misused("this setting takes POOL/FLOW, not", arguments[0]);
+    return change_setting(ctl, arguments[0], "flows", flow, arguments[-1],
+                          json_string(arguments[1]));
+}
+
 static int set_state(const struct ctl *ctl, char *place, const char *state)
 {
     const char *server;
@@ -279,14 +299,23 @@ static int run_reload(const struct ctl *ctl, char **arguments)
 static const struct command {
     const char *words[2];
     int arguments;
-    const char *form; /* of the arguments */
-    int (*run)(const struct ctl *ctl, char **arguments);
+    const char *form;                                    /* of the arguments */
+    int (*run)(const struct ctl *ctl, char **arguments); /* arguments[-1]: the last word */
 } commands[] = {
     {{"show", NULL}, 1, "status|listeners|pools|flows|servers", run_show},
     {{"metrics", NULL}, 0, "", run_metrics},
     {{"set", "weight"}, 2, "POOL/FLOW N", run_set_weight},
     {{"set", "depth"}, 2, "POOL N, or POOL/SERVER N", run_set_depth},
     {{"set", "algorithm"}, 2, "POOL NAME", run_set_algorithm},
+    {{"set", "slack"}, 2, "POOL N", run_set_option},
+    {{"set", "capacity"}, 2, "POOL N/s", run_set_option},
+    {{"set", "ageing"}, 2, "POOL TIME", run_set_option},
+    {{"set", "at-limit"}, 2, "POOL wait|refuse", run_set_option},
+    {{"set", "target"}, 2, "POOL/FLOW TIME", run_set_promise},
+    {{"set", "reservation"}, 2, "POOL/FLOW N/s", run_set_promise},
+    {{"set", "limit"}, 2, "POOL/FLOW N/s", run_set_promise},
+    {{"set", "burst"}, 2, "POOL/FLOW N", run_set_promise},
+    {{"set", "queue-limit"}, 2, "POOL/FLOW N", run_set_promise},
     {{"drain", NULL}, 1, "POOL/SERVER", run_drain},
     {{"ready", NULL}, 1, "POOL/SERVER", run_ready},
     {{"reload", NULL}, 0, "", run_reload},
@@ -307,7 +336,9 @@ static int run_command(const struct ctl *ctl, char **words, int count)
         return EXIT_USAGE;
     }
     if (strcmp(words[0], "set") == 0 && count > 1)
-        return misused("set takes weight, depth or algorithm, not", words[1]);
+        return misused("set takes weight, depth, algorithm, slack, capacity, ageing, at-limit, "
+                       "target, reservation, limit, burst or queue-limit, not",
+                       words[1]);
     return misused(count == 1 && strcmp(words[0], "set") == 0 ? "half a command" : "no command",
                    words[0]);
 }

@@ -27,12 +27,21 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
+#include "sched/sched.h"
+
 /* A time limit that was set to `off`: about 73 years, so that now + limit cannot overflow, signed
  * or not. */
 #define CONFIG_NEVER_NS (INT64_MAX / 4)
 /* A count or size limit that was set to `none`: compares greater than anything. */
 #define CONFIG_NO_LIMIT_COUNT UINT32_MAX
 #define CONFIG_NO_LIMIT_BYTES UINT64_MAX
+
+/* A burst that was left to follow from the limit, before loading has ended. */
+#define CONFIG_BURST_AUTO UINT64_MAX
+
+/* A server's depth where neither it nor its pool names one, and the most it can be. */
+#define CONFIG_SERVER_DEPTH     16
+#define CONFIG_SERVER_DEPTH_MAX 1000000
 
 #define CONFIG_WEIGHT_MAX 1000000
 #define CONFIG_COST_MAX   1000000
@@ -144,13 +153,6 @@ bool config_match_is_empty(const struct config_match *match);
 
 /* ------------------------------------------------------------------ pools */
 
-enum config_algorithm {
-    CONFIG_ALGORITHM_FIFO,
-    CONFIG_ALGORITHM_SFQ,
-    CONFIG_ALGORITHM_SFQD,
-    CONFIG_ALGORITHM_MIN_SFQD,
-};
-
 enum config_balance { CONFIG_BALANCE_ROUND_ROBIN, CONFIG_BALANCE_LEAST_OUTSTANDING };
 enum config_depth_unit { CONFIG_DEPTH_REQUESTS, CONFIG_DEPTH_COST };
 enum config_cost_by {
@@ -176,21 +178,32 @@ enum config_flow_by {
 struct config_server {
     const char *name; /* the address as written, unless named */
     struct config_address address;
-    uint32_t
-        depth; /* outstanding at this server: requests, or cost units (pool's depth_unit); >= 1 */
+    /* Outstanding at this server: requests, or cost units (pool's depth_unit); >= 1. Left out: its
+     * part of the pool's total, or 16 where that has none. */
+    uint32_t depth;
     uint32_t mount_port; /* 1..65535, or CONFIG_MOUNT_PORT_SAME, CONFIG_MOUNT_PORT_PORTMAP (ask its
                             portmapper) */
 };
 
 struct config_flow {
     const char *name;
-    uint32_t weight; /* 1..CONFIG_WEIGHT_MAX; of each instance, when `by` makes several */
+    uint32_t weight;          /* 1..CONFIG_WEIGHT_MAX; of each instance, when `by` makes several */
+    struct sched_terms terms; /* likewise of each instance */
+    bool burst_is_auto;       /* terms.burst follows from the limit: config_auto_burst() */
+    uint32_t queue_limit;     /* queued requests of each instance; 0: the pool's flow_limit */
     struct config_match match;
     enum config_flow_by by;
     const char *by_header; /* header name when by is CONFIG_FLOW_BY_HEADER, else NULL */
     /* How many instances `by` may make at a time; further keys share one more. */
     uint32_t key_limit;
 };
+
+/* The burst that goes with a limit when none is named: what the limit allows in 10 ms, so that a
+ * flow makes up for requests that were let go a little late. */
+static inline uint64_t config_auto_burst(uint64_t limit_per_s)
+{
+    return limit_per_s / 100;
+}
 
 struct config_cost_entry {
     const char *operation; /* HTTP method, NFS class or NFSv3 procedure, `default` */
@@ -271,7 +284,8 @@ struct config_pool {
     uint32_t depth; /* outstanding in the whole pool; 0 = no total beyond the servers' own depths */
     uint32_t depth_of_servers; /* sum of the servers' depths */
     enum config_depth_unit depth_unit;
-    enum config_algorithm algorithm;
+    enum sched_algorithm algorithm;
+    struct sched_options options; /* of the algorithm */
     struct config_queue queue;
     struct config_cost cost;
     struct config_server_timeouts timeouts;
@@ -400,6 +414,22 @@ int config_load_text(const char *name, const char *text, size_t length, unsigned
 /* NULL is allowed. */
 void config_free(struct config *config);
 
+/*
+ * One value of a flow's promises or of a scheduler's options, in the file's notation ("100/s"),
+ * into a struct whose other such members hold what is in force: for changes while running. The
+ * names there are come in the lists, which end with NULL. 0; -ENOENT for another name; -EINVAL when
+ * the text is wrong, and `why` says so.
+ */
+extern const char *const config_flow_settings[];
+extern const char *const config_pool_settings[];
+int config_set_flow(struct config_flow *flow, const char *name, const char *text, char *why,
+                    size_t size);
+int config_set_pool(struct config_pool *pool, const char *name, const char *text, char *why,
+                    size_t size);
+
+/* NULL when the algorithm reads the setting of that name, else which ones do. */
+const char *config_setting_readers(const char *name, enum sched_algorithm algorithm);
+
 /* Every key with its type, default and meaning, from the table the loader itself uses. */
 void config_print_reference(FILE *out);
 
@@ -416,9 +446,6 @@ bool config_diff_is_live(const struct config *old, const struct config *new,
 /* ------------------------------------------------------------------ names, as written in the file
  */
 
-const char *config_algorithm_name(enum config_algorithm algorithm);
-/* 0, or -ENOENT; -ENOTSUP for an algorithm this version knows of but does not have. */
-int config_algorithm_from_name(const char *name, enum config_algorithm *out);
 const char *config_protocol_name(enum config_protocol protocol);
 const char *config_class_name(enum config_procedure_class class);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* config_check()'s part for one pool: its servers, flows and costs. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,10 +54,22 @@ void config_check_match(struct config_match *match, const struct config_place *p
 
 /* ------------------------------------------------------------------ servers */
 
+/* Of a server that names none. Parts of a total, so that a slow server holds up its part alone. */
+static uint64_t default_depth(const struct config_pool *pool)
+{
+    const uint64_t part = ((uint64_t)pool->depth + pool->server_count - 1) / pool->server_count;
+
+    if (pool->depth == 0) {
+        return CONFIG_SERVER_DEPTH;
+    }
+    return part < CONFIG_SERVER_DEPTH_MAX ? part : CONFIG_SERVER_DEPTH_MAX;
+}
+
 static void check_servers(struct config_pool *pool, const struct config_place *place,
                           unsigned flags, struct config_errors *errors)
 {
     const struct config_place servers = config_place_get(place, "servers");
+    const uint64_t part = default_depth(pool);
     uint64_t sum = 0;
 
     for (size_t i = 0; i < pool->server_count; i++) {
@@ -68,6 +81,16 @@ static void check_servers(struct config_pool *pool, const struct config_place *p
             server->name = config_must(strdup(server->address.text));
         }
         config_check_address(&server->address, &address, false, flags, errors);
+        if (server->depth == 0) {
+            server->depth = (uint32_t)part;
+        } else if (pool->server_count > 1 && pool->depth != 0 && server->depth >= pool->depth) {
+            const struct config_place depth = config_place_get(&item, "depth");
+
+            config_place_report(errors, CONFIG_WARNING, &depth,
+                                "lets this server alone hold the pool's whole depth of %" PRIu32
+                                " when it is slow; expected less, or none here for %" PRIu64,
+                                pool->depth, part);
+        }
         sum += server->depth;
     }
     pool->depth_of_servers = sum > UINT32_MAX ? UINT32_MAX : (uint32_t)sum;
@@ -111,6 +134,7 @@ static void add_default_flow(struct config_pool *pool)
         .weight = 1,
         .match.procedure = CONFIG_CLASS_ANY,
         .by = CONFIG_FLOW_BY_NOTHING,
+        .burst_is_auto = true,
     };
 }
 
@@ -192,6 +216,7 @@ void config_check_pool(struct config_pool *pool, const struct config_place *plac
     const struct config_place flow_limit = config_place_get(&queue, "flow-limit");
 
     check_servers(pool, place, flags, errors);
+    config_check_scheduler(pool, place, errors);
     check_flows(pool, place, errors);
     config_check_cost(pool, place, errors);
     if (pool->queue.flow_limit > pool->queue.limit) {

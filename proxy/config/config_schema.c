@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of all keys (see config_schema.h). Order here is order in the printed reference. */
-#include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "proxy/config/config_schema.h"
@@ -26,17 +26,27 @@
 
 /* ------------------------------------------------------------------ words */
 
-const cyaml_strval_t config_algorithm_words[] = {
-    {"fifo", CONFIG_ALGORITHM_FIFO},
-    {"sfq", CONFIG_ALGORITHM_SFQ},
-    {"sfqd", CONFIG_ALGORITHM_SFQD},
-    {"min-sfqd", CONFIG_ALGORITHM_MIN_SFQD},
-    {NULL, 0},
-};
-const cyaml_strval_t config_algorithm_unbuilt[] = {
-    {"fsfq", 0},          {"fsfqd", 0},  {"rw", 0},  {"hybrid", 0}, {"wfq", 0},
-    {"virtual-clock", 0}, {"mclock", 0}, {"edf", 0}, {"sleds", 0},  {NULL, 0},
-};
+/* The names are the scheduler's own. */
+static cyaml_strval_t algorithm_words[SCHED_ALGORITHMS + 1];
+
+static void fill_algorithm_words(void)
+{
+    for (int i = 0; i < SCHED_ALGORITHMS; i++) {
+        algorithm_words[i] = (cyaml_strval_t){
+            .str = sched_algorithm_name((enum sched_algorithm)i),
+            .val = i,
+        };
+    }
+}
+
+static const cyaml_strval_t *get_algorithm_words(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, fill_algorithm_words);
+    return algorithm_words;
+}
+
 const cyaml_strval_t config_class_words[] = {
     {"read", CONFIG_CLASS_READ},
     {"write", CONFIG_CLASS_WRITE},
@@ -97,7 +107,10 @@ static const cyaml_strval_t mount_port_words[] = {
     {NULL, 0},
 };
 static const cyaml_strval_t auto_words[] = {{"auto", 0}, {NULL, 0}};
+static const cyaml_strval_t at_limit_words[] = {{"wait", false}, {"refuse", true}, {NULL, 0}};
+static const cyaml_strval_t auto_burst_words[] = {{"auto", CONFIG_BURST_AUTO}, {NULL, 0}};
 static const cyaml_strval_t none_is_0_words[] = {{"none", 0}, {NULL, 0}};
+static const cyaml_strval_t unknown_is_0_words[] = {{"unknown", 0}, {NULL, 0}};
 static const cyaml_strval_t no_count_words[] = {{"none", CONFIG_NO_LIMIT_COUNT}, {NULL, 0}};
 static const cyaml_strval_t no_size_words[] = {{"none", (int64_t)CONFIG_NO_LIMIT_BYTES}, {NULL, 0}};
 static const cyaml_strval_t never_words[] = {{"off", CONFIG_NEVER_NS}, {NULL, 0}};
@@ -186,8 +199,10 @@ static const struct config_key server_keys[] = {
      AT(config_server, name)},
     {"address", CONFIG_KIND_MAP, .required = true, .shape = &address_shape, .help = "Where it is.",
      AT(config_server, address)},
-    {"depth", CONFIG_KIND_COUNT, .fallback = "16", .min = 1, .max = MILLION,
-     .help = "Requests (or cost, see depth-unit) it has outstanding at most.",
+    {"depth", CONFIG_KIND_COUNT, .fallback = "auto", .min = 1, .max = CONFIG_SERVER_DEPTH_MAX,
+     .words = auto_words,
+     .help = "Requests (or cost, see depth-unit) it has outstanding at most; auto: its part of the "
+             "pool's depth, or 16 where that is none.",
      AT(config_server, depth)},
     {"mount-port", CONFIG_KIND_COUNT, .fallback = "same", .min = 1, .max = 65535,
      .words = mount_port_words,
@@ -198,13 +213,29 @@ static const struct config_key server_keys[] = {
 static const struct config_shape server_shape = {.keys = server_keys, .shorthand = "address"};
 
 static const struct config_key scheduler_keys[] = {
-    {"algorithm", CONFIG_KIND_WORD, .fallback = "sfqd", .words = config_algorithm_words,
-     .unbuilt = config_algorithm_unbuilt,
-     .help = "Order in which queued requests go: fifo, or fair by the flows' weights.",
+    {"algorithm", CONFIG_KIND_WORD, .fallback = "sfqd", .word_source = get_algorithm_words,
+     .help = "Order in which queued requests go: by arrival (fifo), fair by the flows' weights, by "
+             "deadline (edf), small ones first (scf), within rates (leaky-bucket, mclock).",
      AT(config_pool, algorithm)},
+    {"slack", CONFIG_KIND_COUNT, .fallback = "0", .max = 100 * MILLION,
+     .help = "hybrid: how far a flow may go beyond its window, in what depths count; 0: as rw; the "
+             "depth: as sfqd.",
+     AT(config_pool, options.slack)},
+    {"capacity", CONFIG_KIND_RATE, .fallback = "unknown", .min = 1, .max = SCHED_RATE_MAX,
+     .words = unknown_is_0_words,
+     .help = "wfq: what the servers do together, in requests (or cost) per second; unknown: "
+             "estimated. mclock: what reservations may add up to.",
+     AT(config_pool, options.capacity_per_s)},
+    {"ageing", CONFIG_KIND_DURATION, .fallback = "1ms", .min = 1, .max = DAY,
+     .help = "scf: the wait that makes up for one unit of cost.",
+     AT(config_pool, options.ageing_ns)},
+    {"at-limit", CONFIG_KIND_WORD, .fallback = "wait", .words = at_limit_words,
+     .help = "mclock: what becomes of a request that is over its flow's limit: it waits, or it is "
+             "refused (429, JUKEBOX).",
+     AT(config_pool, options.refuse_at_limit)},
     {0},
 };
-static const struct config_shape scheduler_shape = {.keys = scheduler_keys,
+const struct config_shape config_scheduler_shape = {.keys = scheduler_keys,
                                                     .shorthand = "algorithm"};
 
 static const struct config_key queue_keys[] = {
@@ -303,6 +334,26 @@ static const struct config_key flow_keys[] = {
     {"weight", CONFIG_KIND_COUNT, .fallback = "1", .min = 1, .max = CONFIG_WEIGHT_MAX,
      .help = "Its share of the pool is its weight over those of all flows with requests waiting.",
      AT(config_flow, weight)},
+    {"target", CONFIG_KIND_DURATION, .fallback = "none", .min = 1000, .max = DAY,
+     .words = none_is_0_words,
+     .help = "edf: its requests are due this long after they came; none: at once.",
+     AT(config_flow, terms.target_ns)},
+    {"reservation", CONFIG_KIND_RATE, .fallback = "none", .min = 1, .max = SCHED_RATE_MAX,
+     .words = none_is_0_words,
+     .help = "mclock: requests (or cost) per second that it gets before all shares.",
+     AT(config_flow, terms.reservation_per_s)},
+    {"limit", CONFIG_KIND_RATE, .fallback = "none", .min = 1, .max = SCHED_RATE_MAX,
+     .words = none_is_0_words,
+     .help = "mclock, leaky-bucket: requests (or cost) per second that it gets at most.",
+     AT(config_flow, terms.limit_per_s)},
+    {"burst", CONFIG_KIND_COUNT, .fallback = "auto", .max = 1000 * (uint64_t)MILLION,
+     .words = auto_burst_words,
+     .help = "With limit: how much of it may come at once beyond one request; auto: what the limit "
+             "allows in 10 ms.",
+     AT(config_flow, terms.burst)},
+    {"queue-limit", CONFIG_KIND_COUNT, .fallback = "auto", .min = 1, .max = 100 * MILLION,
+     .words = auto_words, .help = "Its requests waiting; auto: the pool's queue.flow-limit.",
+     AT(config_flow, queue_limit)},
     {"match", CONFIG_KIND_MAP, .shape = &match_shape,
      .help =
          "Which requests are its own; all that is said must hold. None: those of no other flow.",
@@ -316,7 +367,7 @@ static const struct config_key flow_keys[] = {
      AT(config_flow, key_limit)},
     {0},
 };
-static const struct config_shape flow_shape = {.keys = flow_keys};
+const struct config_shape config_flow_shape = {.keys = flow_keys};
 
 static const struct config_key pool_http_keys[] = {
     {"via", CONFIG_KIND_TOKEN, .fallback = "spillway",
@@ -351,7 +402,7 @@ static const struct config_key pool_keys[] = {
      AT(config_pool, depth)},
     {"depth-unit", CONFIG_KIND_WORD, .fallback = "requests", .words = depth_unit_words,
      .help = "What depths count.", AT(config_pool, depth_unit)},
-    {"scheduler", CONFIG_KIND_MAP, .shape = &scheduler_shape, .help = "Who goes next.", WITHIN},
+    {"scheduler", CONFIG_KIND_MAP, .shape = &config_scheduler_shape, .help = "Who goes next.", WITHIN},
     {"queue", CONFIG_KIND_MAP, .shape = &queue_shape, .help = "Limits on waiting.",
      AT(config_pool, queue)},
     {"cost", CONFIG_KIND_MAP, .shape = &cost_shape, .help = "What a request counts for.",
@@ -363,7 +414,7 @@ static const struct config_key pool_keys[] = {
     {"idle-connections", CONFIG_KIND_COUNT, .fallback = "256", .max = MILLION,
      .help = "HTTP: unused connections kept per server and worker.",
      AT(config_pool, idle_connections)},
-    {"flows", CONFIG_KIND_LIST, .shape = &flow_shape,
+    {"flows", CONFIG_KIND_LIST, .shape = &config_flow_shape,
      .help = "The flows; the first whose match holds takes a request. Requests of none go to the "
              "flow without a match, or to one named `default` of weight 1.",
      LIST_AT(config_pool, flows, flow_count)},
@@ -506,6 +557,11 @@ const struct config_shape config_schema = {.keys = root_keys};
 
 /* ------------------------------------------------------------------ words and descriptions */
 
+const cyaml_strval_t *config_key_words(const struct config_key *key)
+{
+    return key->word_source != NULL ? key->word_source() : key->words;
+}
+
 bool config_word_value(const cyaml_strval_t *words, const char *text, int64_t *out)
 {
     for (; words != NULL && words->str != NULL; words++) {
@@ -549,8 +605,10 @@ static void describe_range(const struct config_key *key, char *buf, size_t size)
         config_size_text(key->min, low, sizeof(low));
         config_size_text(key->max, high, sizeof(high));
     } else {
-        snprintf(low, sizeof(low), "%" PRIu64, key->min);
-        snprintf(high, sizeof(high), "%" PRIu64, key->max);
+        const char *unit = key->kind == CONFIG_KIND_RATE ? "/s" : "";
+
+        snprintf(low, sizeof(low), "%" PRIu64 "%s", key->min, unit);
+        snprintf(high, sizeof(high), "%" PRIu64 "%s", key->max, unit);
     }
     snprintf(buf, size, " from %s to %s", low, high);
 }
@@ -573,6 +631,7 @@ static const char *noun(const struct config_key *key)
         [CONFIG_KIND_DURATION] = "a time such as 30s (units us, ms, s, m, h)",
         [CONFIG_KIND_SIZE] = "a size such as 64KiB (units B, KiB, MiB, GiB)",
         [CONFIG_KIND_COUNT] = "a number",
+        [CONFIG_KIND_RATE] = "a rate such as 100/s",
         [CONFIG_KIND_BOOL] = "true or false",
         [CONFIG_KIND_MAP] = "a map of keys",
         [CONFIG_KIND_LIST] = "a list",
@@ -592,7 +651,7 @@ const char *config_key_expected(const struct config_key *key, char *buf, size_t 
     }
     if (key->kind == CONFIG_KIND_WORD) {
         buf[0] = '\0';
-        list_words(key->words, "one of: ", buf, size);
+        list_words(config_key_words(key), "one of: ", buf, size);
         return buf;
     }
     if (key->kind == CONFIG_KIND_MAP && shape->scalar_only) {
@@ -614,29 +673,13 @@ const char *config_key_expected(const struct config_key *key, char *buf, size_t 
         snprintf(buf, size, "a map of %s: %s", shape->keys[0].help,
                  shape->keys[1].kind == CONFIG_KIND_COUNT ? "NUMBER" : "VALUE");
     }
-    if (key->kind >= CONFIG_KIND_DURATION && key->kind <= CONFIG_KIND_COUNT) {
+    if (key->kind >= CONFIG_KIND_DURATION && key->kind <= CONFIG_KIND_RATE) {
         const size_t length = strlen(buf);
 
         describe_range(key, buf + length, size - length);
-        list_words(key->words, " or ", buf, size);
+        list_words(config_key_words(key), " or ", buf, size);
     }
     return buf;
-}
-
-const char *config_algorithm_name(enum config_algorithm algorithm)
-{
-    return config_word_name(config_algorithm_words, algorithm);
-}
-
-int config_algorithm_from_name(const char *name, enum config_algorithm *out)
-{
-    int64_t value;
-
-    if (config_word_value(config_algorithm_words, name, &value)) {
-        *out = (enum config_algorithm)value;
-        return 0;
-    }
-    return config_word_value(config_algorithm_unbuilt, name, &value) ? -ENOTSUP : -ENOENT;
 }
 
 const char *config_protocol_name(enum config_protocol protocol)

@@ -36,6 +36,7 @@ enum config_kind {
     CONFIG_KIND_DURATION,
     CONFIG_KIND_SIZE,
     CONFIG_KIND_COUNT,
+    CONFIG_KIND_RATE, /* `100/s`: cost units per second */
     CONFIG_KIND_BOOL,
     CONFIG_KIND_WORD,  /* one of `words` */
     CONFIG_KIND_MAP,   /* keys of `shape` */
@@ -55,8 +56,10 @@ struct config_key {
     const char *help;
     const char *expected; /* said instead of what kind and words say */
     uint64_t min, max;    /* numbers: in ns, bytes or units; max 0 = what the member holds */
-    /* WORD: all there are. Numbers: words that stand for a number. Ends with a NULL str. */
+    /* WORD: all there are. Numbers: words that stand for a number. Ends with a NULL str. Read it
+     * through config_key_words(). */
     const cyaml_strval_t *words;
+    const cyaml_strval_t *(*word_source)(void); /* instead of `words`: they are another module's */
     const cyaml_strval_t *unbuilt; /* WORD: words that mean something this version does not have */
     const struct config_shape *shape;
     uint32_t offset, size, count_offset; /* size: of the member, or of a list's item */
@@ -68,17 +71,23 @@ struct config_shape {
     bool scalar_only;              /* and a map is not allowed */
 };
 
-extern const struct config_shape config_schema;
+/* Of the whole file, of a flow, of a pool's scheduler. */
+extern const struct config_shape config_schema, config_flow_shape, config_scheduler_shape;
 
-extern const cyaml_strval_t config_algorithm_words[], config_algorithm_unbuilt[];
 extern const cyaml_strval_t config_class_words[], config_protocol_words[];
 
 /* "a time such as 30s (1ms to 24h), or `off`": what a key's value should be, into `buf`; returns
  * `buf`. */
 const char *config_key_expected(const struct config_key *key, char *buf, size_t size);
+/* The key's words, NULL when it has none. */
+const cyaml_strval_t *config_key_words(const struct config_key *key);
 /* The number for a word of `words`, or the word for a number. */
 bool config_word_value(const cyaml_strval_t *words, const char *text, int64_t *out);
 const char *config_word_name(const cyaml_strval_t *words, int64_t value);
+
+/* The number that the text stands for under a key of DURATION, SIZE, COUNT or RATE; returns what is
+ * wrong with it, else NULL. */
+const char *config_key_number(const struct config_key *key, const char *text, uint64_t *out);
 
 /* Make the tree what config_schema says, with every default in it; report what does not fit. */
 void config_shape_apply(struct config_tree *tree, struct config_errors *errors);
@@ -95,6 +104,9 @@ void config_check(struct config *config, const struct config_tree *tree, unsigne
 /* Its part for one pool; `place` is the pool's. Users of the pool are known already. */
 void config_check_pool(struct config_pool *pool, const struct config_place *place, unsigned flags,
                        struct config_errors *errors);
+/* And for its scheduler; the flows are still in the file's order, without the implicit one. */
+void config_check_scheduler(struct config_pool *pool, const struct config_place *place,
+                            struct config_errors *errors);
 /* Conditions that make no sense for the protocol, networks. */
 void config_check_match(struct config_match *match, const struct config_place *place, bool http,
                         bool nfs, struct config_errors *errors);

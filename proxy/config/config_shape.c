@@ -135,37 +135,19 @@ static const char *shape_host(struct shaper *shaper, struct config_node *node)
     return check_characters(name, brackets ? "[:]" : ".-_");
 }
 
-static uint64_t member_max(const struct config_key *key)
-{
-    return key->size >= sizeof(uint64_t) ? UINT64_MAX : (1ull << 8 * key->size) - 1;
-}
-
 /* Numbers of every unit: what is wrong, or the node's text becomes the plain number. */
 static const char *shape_number(struct shaper *shaper, const struct config_key *key,
                                 struct config_node *node)
 {
-    const uint64_t most = key->max > 0 ? key->max : member_max(key);
     char plain[24];
     uint64_t value;
-    int64_t word;
-    const char *wrong;
+    const char *wrong = config_key_number(key, node->text, &value);
 
-    if (config_word_value(key->words, node->text, &word)) {
-        value = (uint64_t)word;
-    } else {
-        wrong = key->kind == CONFIG_KIND_DURATION ? config_parse_duration(node->text, &value)
-                : key->kind == CONFIG_KIND_SIZE   ? config_parse_size(node->text, &value)
-                                                  : config_parse_count(node->text, &value);
-        if (wrong != NULL) {
-            return wrong;
-        }
-        if (value < key->min || value > most) {
-            return "is out of range";
-        }
+    if (wrong == NULL) {
+        snprintf(plain, sizeof(plain), "%" PRIu64, value);
+        node->text = config_tree_copy(shaper->tree, plain, strlen(plain));
     }
-    snprintf(plain, sizeof(plain), "%" PRIu64, value);
-    node->text = config_tree_copy(shaper->tree, plain, strlen(plain));
-    return NULL;
+    return wrong;
 }
 
 static const char *nth_word(const void *words, size_t index)
@@ -186,10 +168,11 @@ static size_t count_words(const cyaml_strval_t *words)
 static void shape_word(struct shaper *shaper, const struct config_key *key,
                        struct config_node *node)
 {
-    char expected[192];
+    const cyaml_strval_t *words = config_key_words(key);
+    char expected[256];
     int64_t value;
 
-    if (config_word_value(key->words, node->text, &value)) {
+    if (config_word_value(words, node->text, &value)) {
         return;
     }
     config_key_expected(key, expected, sizeof(expected));
@@ -198,7 +181,7 @@ static void shape_word(struct shaper *shaper, const struct config_key *key,
                expected);
         return;
     }
-    const char *guess = config_suggest(node->text, count_words(key->words), nth_word, key->words);
+    const char *guess = config_suggest(node->text, count_words(words), nth_word, words);
 
     report(shaper, node, "`%.80s` is unknown%s%s%s; expected %s", node->text,
            guess != NULL ? ", did you mean `" : "", guess != NULL ? guess : "",
@@ -237,6 +220,7 @@ static const char *shape_text(struct shaper *shaper, const struct config_key *ke
     case CONFIG_KIND_DURATION:
     case CONFIG_KIND_SIZE:
     case CONFIG_KIND_COUNT:
+    case CONFIG_KIND_RATE:
         return shape_number(shaper, key, node);
     case CONFIG_KIND_BOOL:
         wrong = config_parse_bool(text, &on);
@@ -264,10 +248,11 @@ static const char *placeholder(struct shaper *shaper, const struct config_key *k
     case CONFIG_KIND_BOOL:
         return "false";
     case CONFIG_KIND_WORD:
-        return key->words[0].str;
+        return config_key_words(key)[0].str;
     case CONFIG_KIND_DURATION:
     case CONFIG_KIND_SIZE:
     case CONFIG_KIND_COUNT:
+    case CONFIG_KIND_RATE:
         snprintf(plain, sizeof(plain), "%" PRIu64, key->min);
         return config_tree_copy(shaper->tree, plain, strlen(plain));
     default:

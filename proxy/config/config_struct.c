@@ -73,6 +73,7 @@ static void make_value(struct maker *maker, const struct config_key *key,
     case CONFIG_KIND_DURATION:
     case CONFIG_KIND_SIZE:
     case CONFIG_KIND_COUNT:
+    case CONFIG_KIND_RATE:
         value->type = CYAML_UINT;
         break;
     case CONFIG_KIND_BOOL:
@@ -81,8 +82,8 @@ static void make_value(struct maker *maker, const struct config_key *key,
     case CONFIG_KIND_WORD:
         value->type = CYAML_ENUM;
         value->flags = CYAML_FLAG_STRICT;
-        value->enumeration.strings = key->words;
-        while (key->words[value->enumeration.count].str != NULL) {
+        value->enumeration.strings = config_key_words(key);
+        while (value->enumeration.strings[value->enumeration.count].str != NULL) {
             value->enumeration.count++;
         }
         break;

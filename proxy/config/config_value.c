@@ -43,6 +43,25 @@ const char *config_parse_count(const char *text, uint64_t *out)
     return NULL;
 }
 
+const char *config_parse_rate(const char *text, uint64_t *out_per_s)
+{
+    const size_t digits = strspn(text, "0123456789");
+    char number[24];
+
+    if (digits == 0) {
+        return "does not begin with a whole number";
+    }
+    if (strcmp(text + digits, "/s") != 0) {
+        return "is not a number with /s behind it";
+    }
+    if (digits >= sizeof(number)) {
+        return "is too large";
+    }
+    memcpy(number, text, digits);
+    number[digits] = '\0';
+    return config_parse_count(number, out_per_s);
+}
+
 /* The fraction is kept as a numerator over a power of ten, so that no floating point rounds a
  * limit. */
 static const char *parse_scaled(const char *text, const struct unit *units, size_t count,

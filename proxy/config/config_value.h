@@ -18,6 +18,8 @@ const char *config_parse_duration(const char *text, uint64_t *out_ns);
 const char *config_parse_size(const char *text, uint64_t *out_bytes);
 /* Decimal digits only. */
 const char *config_parse_count(const char *text, uint64_t *out);
+/* `100/s`: a whole number of something in a second. */
+const char *config_parse_rate(const char *text, uint64_t *out_per_s);
 /* true yes on, false no off. */
 const char *config_parse_bool(const char *text, bool *out);
 

@@ -62,6 +62,7 @@ struct flow_meters {
     uint64_t errors;    /* no whole answer came from a server: connect, reset, nonsense, time-out */
     uint64_t refused;   /* queue full */
     uint64_t no_server; /* refused because no server was in service */
+    uint64_t at_limit;  /* refused because the flow's rate limit was reached */
     uint64_t queue_timeouts;  /* refused after waiting too long */
     uint64_t cancelled;       /* the client went away while the request waited */
     struct histogram wait;    /* from being queued to being sent */

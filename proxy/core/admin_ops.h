@@ -13,6 +13,10 @@ struct pool_view {
     const char *name;
     const char *protocol; /* "http", "nfs" */
     const char *algorithm;
+    const char *at_limit;    /* "wait", "refuse" */
+    uint64_t slack;          /* its options, whether the algorithm reads them or not */
+    uint64_t capacity_per_s; /* 0: not known */
+    double ageing_s;
     uint64_t depth; /* what the servers in service and the total allow together */
     uint64_t queued, outstanding;
     struct flow_meters meters;
@@ -22,6 +26,9 @@ struct flow_view {
     const char *pool;
     const char *name;
     uint32_t weight;
+    double target_s; /* 0: none; likewise the others */
+    uint64_t reservation_per_s, limit_per_s, burst;
+    uint64_t queue_limit;
     bool keyed;
     uint32_t instances; /* flows that exist now; 1 for one without a key */
     double share; /* of the pool, by weight, among the flows that have requests; 0 for one that has
@@ -78,6 +85,13 @@ int admin_set_server_depth(struct runtime *runtime, const char *pool, const char
                            uint64_t depth, char *why, size_t size);
 int admin_set_algorithm(struct runtime *runtime, const char *pool, const char *algorithm, char *why,
                         size_t size);
+/* A setting of config_flow_settings or config_pool_settings, in the file's notation. -ENOENT also
+ * for another setting, and `why` stays as it is then. `why` receives a remark when the setting has
+ * no effect under the pool's algorithm. */
+int admin_set_flow(struct runtime *runtime, const char *pool, const char *flow, const char *key,
+                   const char *text, char *why, size_t size);
+int admin_set_pool(struct runtime *runtime, const char *pool, const char *key, const char *text,
+                   char *why, size_t size);
 int admin_set_server_state(struct runtime *runtime, const char *pool, const char *server,
                            const char *state, char *why, size_t size); /* "drain" or "ready" */
 

@@ -50,6 +50,7 @@ enum refusal {
     REFUSAL_POOL_FULL, /* the pool's queue limit */
     REFUSAL_TIMEOUT,   /* waited too long */
     REFUSAL_NO_SERVER, /* no server of the pool is in service */
+    REFUSAL_AT_LIMIT,  /* the flow's rate limit, where it refuses rather than lets wait */
 };
 
 /* How it ended at the server; for the meters. */

@@ -11,6 +11,9 @@
  * set). In units of cost the last request sent may exceed it: a server with any room left takes the
  * next one whole. A server that failed `dead_after` times in a row gets nothing for `dead_for`;
  * then one request tries it.
+ *
+ * Under an algorithm that holds requests until a time, one loop has a timer set for the earliest of
+ * these (gate/gate_internal.h).
  */
 #ifndef SPILLWAY_CORE_GATE_H
 #define SPILLWAY_CORE_GATE_H
@@ -72,5 +75,8 @@ bool gate_server_is_usable(const struct server *server, uint64_t now_ns);
 /* Readies the pump of one loop's side. */
 void gate_side_init(struct gate_side *side, struct pool *pool, struct loop *loop,
                     unsigned loop_count);
+
+/* Frees what the side has; its loop is gone. */
+void gate_side_fini(struct gate_side *side);
 
 #endif

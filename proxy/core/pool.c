@@ -9,21 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum sched_algorithm pool_algorithm(enum config_algorithm algorithm)
-{
-    switch (algorithm) {
-    case CONFIG_ALGORITHM_FIFO:
-        return SCHED_ALGORITHM_FIFO;
-    case CONFIG_ALGORITHM_SFQ:
-        return SCHED_ALGORITHM_SFQ;
-    case CONFIG_ALGORITHM_SFQD:
-        return SCHED_ALGORITHM_SFQD;
-    case CONFIG_ALGORITHM_MIN_SFQD:
-        return SCHED_ALGORITHM_MINSFQD;
-    }
-    return SCHED_ALGORITHM_SFQD;
-}
-
 struct pool *pool_create(const char *name, bool nfs, struct loop **loops, unsigned loop_count)
 {
     struct pool *pool = memory_zalloc(sizeof(*pool), "a pool");
@@ -31,6 +16,7 @@ struct pool *pool_create(const char *name, bool nfs, struct loop **loops, unsign
     pthread_mutex_init(&pool->lock, NULL);
     pool->name = memory_copy_string(name, "a pool's name");
     pool->nfs = nfs;
+    pool->wake_ns = SCHED_NEVER_NS;
     TAILQ_INIT(&pool->lanes);
     TAILQ_INIT(&pool->classes);
     pool->sides = memory_zalloc(loop_count * sizeof(*pool->sides), "a pool's gate");
@@ -47,7 +33,8 @@ static struct lane *add_lane(struct pool *pool)
     struct sched_params params = {.algorithm = pool->algorithm,
                                   .depth_unit = pool->depth_unit == CONFIG_DEPTH_COST
                                                     ? SCHED_DEPTH_COST
-                                                    : SCHED_DEPTH_REQUESTS};
+                                                    : SCHED_DEPTH_REQUESTS,
+                                  .options = pool->options};
     struct lane *lane = memory_zalloc(sizeof(*lane), "a lane");
 
     lane->pool = pool;
@@ -181,23 +168,71 @@ static struct flow_class *revive_or_add_class(struct pool *pool, const char *nam
     return class;
 }
 
-void pool_set_class_weight(struct flow_class *class, uint32_t weight)
+/* Does something to every instance of the class. */
+static void each_instance(struct flow_class *class,
+                          void (*apply)(struct lane *lane, struct flow_class *class,
+                                        struct sched_flow *flow))
 {
     struct lane *lane;
     struct flow *flow;
     struct flow *next;
 
-    class->weight = weight;
     TAILQ_FOREACH(lane, &class->pool->lanes, link)
     {
         if (lane->index < class->lane_flow_count && class->lane_flows[lane->index] != NULL)
-            sched_flow_set_weight(lane->sched, &class->lane_flows[lane->index]->sched, weight);
+            apply(lane, class, &class->lane_flows[lane->index]->sched);
         HASH_ITER(hash, lane->flows, flow, next)
         {
             if (flow->class == class)
-                sched_flow_set_weight(lane->sched, &flow->sched, weight);
+                apply(lane, class, &flow->sched);
         }
     }
+}
+
+static void apply_weight(struct lane *lane, struct flow_class *class, struct sched_flow *flow)
+{
+    sched_flow_set_weight(lane->sched, flow, class->weight);
+}
+
+void pool_set_class_weight(struct flow_class *class, uint32_t weight)
+{
+    class->weight = weight;
+    each_instance(class, apply_weight);
+}
+
+static void apply_queue_limit(struct lane *lane, struct flow_class *class, struct sched_flow *flow)
+{
+    (void)lane;
+    sched_flow_set_limit(flow, class->queue_limit);
+}
+
+void pool_set_class_queue_limit(struct flow_class *class, uint32_t limit)
+{
+    class->queue_limit = limit;
+    each_instance(class, apply_queue_limit);
+}
+
+static void apply_terms(struct lane *lane, struct flow_class *class, struct sched_flow *flow)
+{
+    (void)lane;
+    sched_flow_set_terms(flow, pool_class_terms(class));
+}
+
+void pool_set_class_terms(struct flow_class *class, const struct sched_terms *terms)
+{
+    /* Of several instances each is told in its turn, and may be looked at with the old ones before.
+     */
+    unsigned other = 1 - class->terms_in_use;
+
+    class->terms[other] = *terms;
+    class->terms_in_use = other;
+    each_instance(class, apply_terms);
+}
+
+void pool_switch_algorithm(struct lane *lane, enum sched_algorithm algorithm)
+{
+    if (sched_set_algorithm(lane->sched, algorithm) != 0)
+        memory_fail("a scheduler");
 }
 
 static void configure_classes(struct pool *pool, const struct config_pool *config)
@@ -214,7 +249,10 @@ static void configure_classes(struct pool *pool, const struct config_pool *confi
         class->removed = false;
         class->keyed = flow->by != CONFIG_FLOW_BY_NOTHING;
         class->key_limit = flow->key_limit;
+        class->burst_is_auto = flow->burst_is_auto;
         pool_set_class_weight(class, flow->weight);
+        pool_set_class_queue_limit(class, flow->queue_limit);
+        pool_set_class_terms(class, &flow->terms);
     }
 }
 
@@ -226,6 +264,8 @@ static struct flow *make_flow(struct flow_class *class, struct lane *lane, bool 
     sched_flow_init(&flow->sched, class->weight);
     if (pinned)
         sched_flow_pin(&flow->sched);
+    sched_flow_set_limit(&flow->sched, class->queue_limit);
+    sched_flow_set_terms(&flow->sched, pool_class_terms(class));
     if (sched_flow_attach(lane->sched, &flow->sched) != 0)
         memory_fail("a scheduler's flow");
     return flow;
@@ -306,7 +346,8 @@ void pool_configure(struct pool *pool, const struct config_pool *config, unsigne
     struct lane *lane;
 
     pthread_mutex_lock(&pool->lock);
-    pool->algorithm = pool_algorithm(config->algorithm);
+    pool->algorithm = config->algorithm;
+    pool->options = config->options;
     pool->balance = config->balance;
     pool->depth_unit = config->depth_unit;
     pool->depth = config->depth;
@@ -319,7 +360,8 @@ void pool_configure(struct pool *pool, const struct config_pool *config, unsigne
     configure_classes(pool, config);
     TAILQ_FOREACH(lane, &pool->lanes, link)
     {
-        sched_set_algorithm(lane->sched, pool->algorithm);
+        sched_set_options(lane->sched, &pool->options);
+        pool_switch_algorithm(lane, pool->algorithm);
         sched_set_limits(lane->sched, pool->flow_limit, pool->queue_limit);
         gate_update_depth(lane, loop_clock_ns());
     }
@@ -372,7 +414,7 @@ void pool_destroy(struct pool *pool)
         free(class);
     }
     for (unsigned i = 0; i < pool->side_count; i++)
-        free(pool->sides[i].batches);
+        gate_side_fini(&pool->sides[i]);
     free(pool->sides);
     pthread_mutex_destroy(&pool->lock);
     free(pool->name);

@@ -61,7 +61,13 @@ struct flow_class {
     TAILQ_ENTRY(flow_class) link;
     char *name;
     uint32_t weight;
-    bool keyed; /* its instances are made by key and retired when idle */
+    uint32_t queue_limit; /* of each instance; 0: the pool's flow_limit */
+    /* What each instance is promised. The scheduler looks at one set while the other one is
+     * written: pool_set_class_terms(). */
+    struct sched_terms terms[2];
+    unsigned terms_in_use;
+    bool burst_is_auto; /* the burst follows from the limit */
+    bool keyed;         /* its instances are made by key and retired when idle */
     bool removed;
     uint32_t key_limit;
     struct flow **lane_flows; /* by lane index: the instance without a key; NULL until needed */
@@ -102,6 +108,9 @@ struct gate_side {
     struct pool *pool;
     struct exchange_list submitted;
     struct exchange_list finished;
+    struct timer wake_timer; /* for requests that become due: see gate/gate_internal.h */
+    int wake_fd;             /* timerfd; -1: not needed so far */
+    struct event wake_event;
     struct gate_batch {
         struct loop_message *first, *last;
     } * batches; /* by loop: dispatches on their way there, while the pump runs */
@@ -113,6 +122,7 @@ struct pool {
     TAILQ_ENTRY(pool) link;
     bool nfs;
     enum sched_algorithm algorithm;
+    struct sched_options options;
     enum config_balance balance;
     enum config_depth_unit depth_unit;
     uint64_t depth; /* total over the lanes; 0: the servers' depths alone */
@@ -122,6 +132,8 @@ struct pool {
     uint64_t dead_for_ns;
     TAILQ_HEAD(lane_list, lane) lanes;
     unsigned lane_count;
+    uint64_t clock_ns;      /* latest time that the schedulers were told */
+    uint64_t wake_ns;       /* some side's timer is set for it; SCHED_NEVER_NS: none */
     struct lane *next_lane; /* whose turn it is to dispatch; NULL: the first's */
     TAILQ_HEAD(flow_class_list, flow_class) classes;
     struct gate_side *sides; /* by loop index */
@@ -131,9 +143,6 @@ struct pool {
 };
 
 TAILQ_HEAD(pool_list, pool);
-
-/* The scheduler's name for the configuration's algorithm. */
-enum sched_algorithm pool_algorithm(enum config_algorithm algorithm);
 
 /* An empty pool for these loops. */
 struct pool *pool_create(const char *name, bool nfs, struct loop **loops, unsigned loop_count);
@@ -149,8 +158,19 @@ void pool_configure(struct pool *pool, const struct config_pool *config, unsigne
 struct server *pool_find_server(struct pool *pool, const char *name);
 struct flow_class *pool_find_class(struct pool *pool, const char *name);
 
-/* Under the lock. */
+/* Changes of a class and all its instances. Under the lock. */
 void pool_set_class_weight(struct flow_class *class, uint32_t weight);
+void pool_set_class_queue_limit(struct flow_class *class, uint32_t limit);
+/* The terms are copied; their values are in the scheduler's ranges. */
+void pool_set_class_terms(struct flow_class *class, const struct sched_terms *terms);
+static inline const struct sched_terms *pool_class_terms(const struct flow_class *class)
+{
+    return &class->terms[class->terms_in_use];
+}
+
+/* The lane's scheduler works by that algorithm from now on; out of memory ends the process. Under
+ * the lock. */
+void pool_switch_algorithm(struct lane *lane, enum sched_algorithm algorithm);
 
 /* The instance an exchange belongs to, made if need be. Under the lock. */
 struct flow *pool_flow_for(struct exchange *exchange);

@@ -172,6 +172,8 @@ static const char *refusal_text(enum refusal refusal)
         return "The request waited too long for its turn; try again later.";
     case REFUSAL_NO_SERVER:
         return "No server of this service can be reached at the moment; try again later.";
+    case REFUSAL_AT_LIMIT:
+        return "Requests of this kind come faster than their limit allows; try again later.";
     }
     return "The service is not available; try again later.";
 }
@@ -186,6 +188,8 @@ static const char *refusal_end(enum refusal refusal)
         return "queue-timeout";
     case REFUSAL_NO_SERVER:
         return "no-server";
+    case REFUSAL_AT_LIMIT:
+        return "at-limit";
     }
     return "refused";
 }
@@ -250,12 +254,15 @@ static void on_refused(struct exchange *base, enum refusal refusal)
     struct http1_error_reply like = reply_like(exchange);
     bool keep = exchange->keep_alive && exchange->request_done;
 
+    /* RFC 6585 §4: it is this client's rate, not the service. */
+    uint16_t status = refusal == REFUSAL_AT_LIMIT ? 429 : 503;
+
     like.retry_after_s = RETRY_AFTER_S;
-    exchange->status = 503;
+    exchange->status = status;
     note_access(exchange, session, refusal_end(refusal));
     session->exchange = NULL;
     forget(exchange);
-    http_session_error(session, 503, refusal_text(refusal), keep, &like);
+    http_session_error(session, status, refusal_text(refusal), keep, &like);
 }
 
 static void on_released(struct exchange *base)

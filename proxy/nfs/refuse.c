@@ -62,6 +62,8 @@ static const char *end_text(enum refusal refusal)
         return "refused";
     case REFUSAL_TIMEOUT:
         return "queue-timeout";
+    case REFUSAL_AT_LIMIT:
+        return "at-limit";
     case REFUSAL_NO_SERVER:
         break;
     }

@@ -121,10 +121,11 @@ MISTAKES = {
     ),
     "unknown protocol": (swapped("protocol: http", "protocol: gopher"), "gopher", ["nfs"]),
     "unknown algorithm": (swapped("sfqd", "lottery"), "lottery", ["fifo", "sfqd"]),
-    "algorithm of a later version": (
-        swapped("sfqd", "fsfq"),
-        "fsfq",
-        ["not built", "not in this version"],
+    "limit below the reservation": (
+        swapped("{ algorithm: sfqd }",
+                "mclock\n    flows: [ { name: a, reservation: 20/s, limit: 10/s } ]"),
+        "10/s",
+        ["below the reservation", "20/s"],
     ),
     "empty list of servers": (
         swapped('servers:\n      - { address: "127.0.0.1:18081", depth: 8 }', "servers: []"),

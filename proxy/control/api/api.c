@@ -14,6 +14,7 @@
 
 #define JSON_CONTENT_TYPE "application/json"
 #define WHY_BYTES         8192
+#define SETTING_BYTES     128
 #define SEGMENTS_MAX      5 /* v1 pools POOL flows FLOW */
 
 /* ------------------------------------------------------------------ answers */
@@ -110,6 +111,31 @@ static bool change_string(struct change *change, const char **text)
     return false;
 }
 
+/* A value in the file's notation; counts may be plain numbers too. */
+static bool change_text(struct change *change, char *text, size_t size)
+{
+    char why[128];
+    int length = -1;
+
+    if (json_is_string(change->value))
+        length = snprintf(text, size, "%s", json_string_value(change->value));
+    else if (json_is_integer(change->value))
+        length = snprintf(text, size, "%" JSON_INTEGER_FORMAT, json_integer_value(change->value));
+    if (length >= 0 && (size_t)length < size)
+        return true;
+    snprintf(why, sizeof(why), "\"%.64s\" takes a string as in the configuration file",
+             change->key);
+    fail(change->reply, 400, why);
+    return false;
+}
+
+static bool is_one_of(const char *name, const char *const *names)
+{
+    while (*names != NULL && strcmp(*names, name) != 0)
+        names++;
+    return *names != NULL;
+}
+
 static void unknown_key(struct change *change, const char *known)
 {
     char why[256];
@@ -121,6 +147,7 @@ static void unknown_key(struct change *change, const char *known)
 static void change_pool(struct change *change)
 {
     char why[WHY_BYTES] = "";
+    char setting[SETTING_BYTES];
     uint64_t number;
     const char *text;
     int error;
@@ -133,27 +160,40 @@ static void change_pool(struct change *change)
         if (!change_string(change, &text))
             return;
         error = admin_set_algorithm(change->runtime, change->names[0], text, why, sizeof(why));
+    } else if (is_one_of(change->key, config_pool_settings)) {
+        if (!change_text(change, setting, sizeof(setting)))
+            return;
+        error = admin_set_pool(change->runtime, change->names[0], change->key, setting, why,
+                               sizeof(why));
     } else {
-        unknown_key(change, "depth, algorithm");
+        unknown_key(change, "depth, algorithm, slack, capacity, ageing, at-limit");
         return;
     }
-    answer_change(change->reply, error, 400, error < 0 ? why : "");
+    answer_change(change->reply, error, 400, why);
 }
 
 static void change_flow(struct change *change)
 {
     char why[WHY_BYTES] = "";
+    char setting[SETTING_BYTES];
     uint64_t number;
+    int error;
 
-    if (strcmp(change->key, "weight") != 0) {
-        unknown_key(change, "weight");
+    if (strcmp(change->key, "weight") == 0) {
+        if (!change_integer(change, &number))
+            return;
+        error = admin_set_weight(change->runtime, change->names[0], change->names[2], number, why,
+                                 sizeof(why));
+    } else if (is_one_of(change->key, config_flow_settings)) {
+        if (!change_text(change, setting, sizeof(setting)))
+            return;
+        error = admin_set_flow(change->runtime, change->names[0], change->names[2], change->key,
+                               setting, why, sizeof(why));
+    } else {
+        unknown_key(change, "weight, target, reservation, limit, burst, queue-limit");
         return;
     }
-    if (!change_integer(change, &number))
-        return;
-    int error = admin_set_weight(change->runtime, change->names[0], change->names[2], number, why,
-                                 sizeof(why));
-    answer_change(change->reply, error, 400, error < 0 ? why : "");
+    answer_change(change->reply, error, 400, why);
 }
 
 static void change_server(struct change *change)
@@ -177,7 +217,7 @@ static void change_server(struct change *change)
         unknown_key(change, "depth, state");
         return;
     }
-    answer_change(change->reply, error, 400, error < 0 ? why : "");
+    answer_change(change->reply, error, 400, why);
 }
 
 static void post_change(struct runtime *runtime, char *const *names,

@@ -23,6 +23,8 @@
          offsetof(struct view, meters.refused)},                                                   \
         {"no_server", "Requests refused because no server was in service.", METER_COUNTER,         \
          offsetof(struct view, meters.no_server)},                                                 \
+        {"at_limit", "Requests refused because their flow was at its rate limit.", METER_COUNTER,  \
+         offsetof(struct view, meters.at_limit)},                                                  \
         {"queue_timeouts", "Requests refused after waiting for too long.", METER_COUNTER,          \
          offsetof(struct view, meters.queue_timeouts)},                                            \
         {"cancelled", "Requests whose client went away while they waited.", METER_COUNTER,         \
@@ -60,11 +62,18 @@ static const struct meter_text pool_texts[] = {
     {"name", "pool", offsetof(struct pool_view, name)},
     {"protocol", NULL, offsetof(struct pool_view, protocol)},
     {"algorithm", NULL, offsetof(struct pool_view, algorithm)},
+    {"at_limit_policy", NULL, offsetof(struct pool_view, at_limit)},
 };
 
 static const struct meter pool_meters[] = {
     {"depth", "Requests (or cost units) allowed at the servers together.", METER_GAUGE,
      offsetof(struct pool_view, depth)},
+    {"slack", "hybrid: how far a flow may go beyond its window.", METER_GAUGE,
+     offsetof(struct pool_view, slack)},
+    {"capacity_per_second", "Cost units per second the servers do together; 0: not known.",
+     METER_GAUGE, offsetof(struct pool_view, capacity_per_s)},
+    {"ageing_seconds", "scf: wait that makes up for one unit of cost.", METER_GAUGE_REAL,
+     offsetof(struct pool_view, ageing_s)},
     REQUEST_METERS(pool_view),
 };
 
@@ -76,6 +85,16 @@ static const struct meter_text flow_texts[] = {
 static const struct meter flow_meters[] = {
     {"weight", "Weight of each of the flow's instances.", METER_GAUGE_U32,
      offsetof(struct flow_view, weight)},
+    {"target_seconds", "edf: requests are due this long after they came; 0: no target.",
+     METER_GAUGE_REAL, offsetof(struct flow_view, target_s)},
+    {"reservation_per_second", "Cost units per second before all shares; 0: none.", METER_GAUGE,
+     offsetof(struct flow_view, reservation_per_s)},
+    {"limit_per_second", "Cost units per second at most; 0: no limit.", METER_GAUGE,
+     offsetof(struct flow_view, limit_per_s)},
+    {"burst", "Cost units that may come at once beyond one request under the limit.", METER_GAUGE,
+     offsetof(struct flow_view, burst)},
+    {"queue_limit", "Requests of an instance that may wait.", METER_GAUGE,
+     offsetof(struct flow_view, queue_limit)},
     {"instances", "Instances by key; 1 for a flow without a key.", METER_GAUGE_U32,
      offsetof(struct flow_view, instances)},
     {"share", "Share by weight among the flows that have requests now, 0 to 1.", METER_GAUGE_REAL,

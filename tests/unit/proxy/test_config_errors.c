@@ -194,12 +194,10 @@ static void numbers_and_units(void **state)
 static void words(void **state)
 {
     static const struct row rows[] = {
-        {LISTENERS POOLS "  scheduler: fsfq\n",
-         "f:6:14: pools[0].scheduler.algorithm: `fsfq` is not built in this version; expected one "
-         "of: fifo, sfq, sfqd, min-sfqd\n"},
         {LISTENERS POOLS "  scheduler: { algorithm: sfdq }\n",
          "f:6:27: pools[0].scheduler.algorithm: `sfdq` is unknown, did you mean `sfqd`?; expected "
-         "one of: fifo, sfq, sfqd, min-sfqd\n"},
+         "one of: fifo, sfq, sfqd, min-sfqd, fsfq, rw, hybrid, virtual-clock, wfq, edf, scf, "
+         "leaky-bucket, mclock, 2dfq\n"},
         {LISTENERS POOLS "  flows: [{ name: a, by: cookie }]\n",
          "f:6:26: pools[0].flows[0].by: `cookie` is not built in this version; expected "
          "client-address, uid, or { header: NAME }\n"},

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gate's pump and its neighbours: see gate.h for what they promise. */
-#include "proxy/core/gate.h"
+/* The gate's pump and its neighbours: see ../gate.h for what they promise. */
+#include "proxy/core/gate/gate_internal.h"
 
-#include "proxy/control/log.h"
 #include "proxy/core/container_of.h"
 #include "proxy/io/memory.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define RETIRE_PER_PUMP 8
@@ -41,150 +41,16 @@ void gate_finish(struct exchange *exchange, enum outcome outcome, uint64_t true_
     loop_add_pump(exchange->loop, &side->hook);
 }
 
-/* ------------------------------------------------------------------ servers, under the lock */
-
-bool gate_server_is_usable(const struct server *server, uint64_t now_ns)
-{
-    if (server->removed)
-        return false;
-    switch (server->state) {
-    case SERVER_READY:
-        return true;
-    case SERVER_DEAD:
-        return now_ns >= server->dead_until_ns;
-    case SERVER_DRAIN:
-        break;
-    }
-    return false;
-}
-
-/* A dead server whose time is over gets one request to show itself. */
-static uint64_t usable_depth(const struct server *server, uint64_t now_ns)
-{
-    if (!gate_server_is_usable(server, now_ns))
-        return 0;
-    return server->state == SERVER_DEAD ? 1 : server->depth;
-}
-
-static uint64_t in_use(const struct server *server)
-{
-    return server->lane->pool->depth_unit == CONFIG_DEPTH_COST ? server->outstanding_cost
-                                                               : server->outstanding;
-}
-
-static bool has_room(const struct server *server, uint64_t now_ns)
-{
-    return in_use(server) < usable_depth(server, now_ns);
-}
-
-void gate_update_depth(struct lane *lane, uint64_t now_ns)
-{
-    struct pool *pool = lane->pool;
-    struct server *server;
-    uint64_t depth = 0;
-    uint64_t elsewhere = 0;
-
-    lane->unsettled = false;
-    TAILQ_FOREACH(server, &lane->servers, link)
-    {
-        uint64_t own = usable_depth(server, now_ns);
-        depth += own;
-        /* What a server has beyond its present depth must not take slots from the others. */
-        if (in_use(server) > own)
-            elsewhere += in_use(server) - own;
-        if (own != server->depth || in_use(server) > own)
-            lane->unsettled = true;
-    }
-    if (!pool->nfs && pool->depth != 0 && depth > pool->depth)
-        depth = pool->depth;
-    sched_set_depth(lane->sched, depth + elsewhere);
-}
-
-static struct server *next_server(struct lane *lane, struct server *server)
-{
-    server = server != NULL ? TAILQ_NEXT(server, link) : NULL;
-    return server != NULL ? server : TAILQ_FIRST(&lane->servers);
-}
-
-/* The server for the next request; `other` is avoided if there is any choice. */
-static struct server *choose_server(struct lane *lane, const struct server *other, uint64_t now_ns)
-{
-    struct server *first = next_server(lane, lane->cursor);
-    struct server *best = NULL;
-    struct server *server = first;
-
-    if (first == NULL)
-        return NULL;
-    do {
-        if (has_room(server, now_ns) && server != other) {
-            if (lane->pool->balance == CONFIG_BALANCE_ROUND_ROBIN) {
-                best = server;
-                break;
-            }
-            if (best == NULL || in_use(server) < in_use(best))
-                best = server;
-        }
-        server = next_server(lane, server);
-    } while (server != first);
-    if (best == NULL && other != NULL)
-        return choose_server(lane, NULL, now_ns);
-    if (best != NULL)
-        lane->cursor = best;
-    return best;
-}
-
-static bool lane_is_out(struct lane *lane, uint64_t now_ns)
-{
-    struct server *server;
-
-    TAILQ_FOREACH(server, &lane->servers, link)
-    {
-        if (gate_server_is_usable(server, now_ns))
-            return false;
-    }
-    return true;
-}
-
-static void mark_failed(struct server *server, uint64_t now_ns)
-{
-    struct pool *pool = server->pool;
-
-    server->meters.connect_errors++;
-    server->failures++;
-    if (server->state == SERVER_DRAIN)
-        return;
-    if (server->state == SERVER_DEAD || server->failures >= pool->dead_after) {
-        if (server->state == SERVER_READY)
-            server->meters.deaths++;
-        server->state = SERVER_DEAD;
-        server->dead_until_ns = now_ns + pool->dead_for_ns;
-        server->lane->unsettled = true;
-    }
-}
-
-static void mark_alive(struct server *server)
-{
-    server->failures = 0;
-    if (server->state == SERVER_DEAD) {
-        server->state = SERVER_READY;
-        server->lane->unsettled = true;
-    }
-}
-
-static void take_slot(struct exchange *exchange, struct server *server)
-{
-    exchange->server = server;
-    server->outstanding++;
-    server->outstanding_cost += exchange->cost;
-}
-
-static void give_slot(struct exchange *exchange)
-{
-    exchange->server->outstanding--;
-    exchange->server->outstanding_cost -= exchange->cost;
-}
-
 /* ------------------------------------------------------------------ the pump */
+
+/* Sent at the pool's time, finished at its own loop's, which may have been read a little earlier.
+ */
+static uint64_t service_ns(const struct exchange *exchange)
+{
+    return exchange->finished_ns > exchange->dispatched_ns
+               ? exchange->finished_ns - exchange->dispatched_ns
+               : 0;
+}
 
 static void count_flow(struct flow_meters *meters, const struct exchange *exchange)
 {
@@ -199,14 +65,14 @@ static void count_flow(struct flow_meters *meters, const struct exchange *exchan
     meters->bytes_out += exchange->bytes_out;
     histogram_add(&meters->wait, exchange->dispatched_ns - exchange->queued_ns);
     if (exchange->outcome == OUTCOME_ANSWERED)
-        histogram_add(&meters->service, exchange->finished_ns - exchange->dispatched_ns);
+        histogram_add(&meters->service, service_ns(exchange));
 }
 
 static void count_server(struct server_meters *meters, const struct exchange *exchange)
 {
     if (exchange->outcome == OUTCOME_ANSWERED) {
         meters->requests++;
-        histogram_add(&meters->service, exchange->finished_ns - exchange->dispatched_ns);
+        histogram_add(&meters->service, service_ns(exchange));
     } else if (exchange->outcome == OUTCOME_FAILED) {
         meters->errors++;
     }
@@ -217,12 +83,12 @@ static void count_server(struct server_meters *meters, const struct exchange *ex
 
 static void end_exchange(struct pool *pool, struct exchange *exchange)
 {
-    give_slot(exchange);
+    gate_give_slot(exchange);
     pool->outstanding--;
     pool->outstanding_cost -= exchange->cost;
     exchange->class->outstanding--;
     sched_complete(exchange->lane->sched, &exchange->item, exchange->true_cost,
-                   exchange->finished_ns);
+                   gate_advance_clock(pool, exchange->finished_ns));
     count_flow(&exchange->class->meters, exchange);
     count_server(&exchange->server->meters, exchange);
 }
@@ -240,6 +106,9 @@ static void count_refusal(struct flow_meters *meters, enum refusal refusal)
     case REFUSAL_NO_SERVER:
         meters->no_server++;
         break;
+    case REFUSAL_AT_LIMIT:
+        meters->at_limit++;
+        break;
     }
 }
 
@@ -251,7 +120,7 @@ static void note_refusal(struct exchange *exchange, enum refusal refusal)
         count_refusal(&exchange->class->meters, refusal);
 }
 
-static bool pool_has_room(const struct pool *pool)
+bool gate_pool_has_room(const struct pool *pool)
 {
     if (pool->depth == 0)
         return true;
@@ -276,9 +145,9 @@ static bool dispatch_one(struct gate_side *side, struct lane *lane, struct excha
 {
     struct pool *pool = lane->pool;
 
-    if (sched_queued(lane->sched) == 0 || !pool_has_room(pool))
+    if (sched_queued(lane->sched) == 0 || !gate_pool_has_room(pool))
         return false;
-    struct server *server = choose_server(lane, NULL, now_ns);
+    struct server *server = gate_choose_server(lane, NULL, now_ns);
     struct sched_item *item = server != NULL ? sched_dispatch(lane->sched, now_ns) : NULL;
     if (item == NULL)
         return false;
@@ -289,7 +158,7 @@ static bool dispatch_one(struct gate_side *side, struct lane *lane, struct excha
     exchange->class->outstanding++;
     pool->outstanding++;
     pool->outstanding_cost += exchange->cost;
-    take_slot(exchange, server);
+    gate_take_slot(exchange, server);
     if (exchange->loop == side->loop)
         STAILQ_INSERT_TAIL(own, exchange, link);
     else
@@ -312,6 +181,20 @@ static void dispatch(struct gate_side *side, struct exchange_list *own, uint64_t
     pool->next_lane = lane;
 }
 
+static enum refusal refusal_of(enum sched_verdict verdict)
+{
+    switch (verdict) {
+    case SCHED_FLOW_FULL:
+        return REFUSAL_FLOW_FULL;
+    case SCHED_AT_LIMIT:
+        return REFUSAL_AT_LIMIT;
+    case SCHED_TOTAL_FULL:
+    case SCHED_OK:
+        break;
+    }
+    return REFUSAL_POOL_FULL;
+}
+
 /* True when queued. */
 static bool queue_exchange(struct gate_side *side, struct exchange *exchange,
                            struct exchange_list *dispatched, uint64_t now_ns)
@@ -323,14 +206,14 @@ static bool queue_exchange(struct gate_side *side, struct exchange *exchange,
     exchange->flow = pool_flow_for(exchange);
     verdict =
         sched_enqueue(lane->sched, &exchange->flow->sched, &exchange->item, exchange->cost, now_ns);
-    if (verdict != SCHED_OK) {
+    if (verdict == SCHED_FLOW_FULL || verdict == SCHED_TOTAL_FULL) {
         /* What a server can take now does not wait, and so does not count against the limits. */
         dispatch(side, dispatched, now_ns);
         verdict = sched_enqueue(lane->sched, &exchange->flow->sched, &exchange->item,
                                 exchange->cost, now_ns);
     }
     if (verdict != SCHED_OK) {
-        note_refusal(exchange, verdict == SCHED_FLOW_FULL ? REFUSAL_FLOW_FULL : REFUSAL_POOL_FULL);
+        note_refusal(exchange, refusal_of(verdict));
         pool_drop_flow(exchange);
         return false;
     }
@@ -339,13 +222,11 @@ static bool queue_exchange(struct gate_side *side, struct exchange *exchange,
     return true;
 }
 
-/* Nobody can serve what waits: it is refused, now rather than after its time-out. */
-static void flush_lane(struct gate_side *side, struct lane *lane, struct exchange_list *refused,
-                       uint64_t now_ns)
+static void refuse_all_due(struct gate_side *side, struct lane *lane, struct exchange_list *refused,
+                           uint64_t now_ns)
 {
     struct sched_item *item;
 
-    sched_set_depth(lane->sched, UINT64_MAX);
     while ((item = sched_dispatch(lane->sched, now_ns)) != NULL) {
         struct exchange *exchange = container_of(item, struct exchange, item);
         sched_complete(lane->sched, item, 0, now_ns);
@@ -355,6 +236,22 @@ static void flush_lane(struct gate_side *side, struct lane *lane, struct exchang
             STAILQ_INSERT_TAIL(refused, exchange, link);
         else
             hand_over(side, exchange);
+    }
+}
+
+/*
+ * Nobody can serve what waits: it is refused, now rather than after its time-out. What windows and
+ * limits hold back comes out as under FIFO; the flows start again without debts then.
+ */
+static void flush_lane(struct gate_side *side, struct lane *lane, struct exchange_list *refused,
+                       uint64_t now_ns)
+{
+    sched_set_depth(lane->sched, UINT64_MAX);
+    refuse_all_due(side, lane, refused, now_ns);
+    if (sched_queued(lane->sched) > 0) {
+        pool_switch_algorithm(lane, SCHED_ALGORITHM_FIFO);
+        refuse_all_due(side, lane, refused, now_ns);
+        pool_switch_algorithm(lane, lane->pool->algorithm);
     }
     gate_update_depth(lane, now_ns);
 }
@@ -369,6 +266,7 @@ struct pump_result {
     struct exchange_list refused;
     struct exchange_list dispatched;
     struct exchange_list released;
+    uint64_t wake_ns;
 };
 
 static void pump_locked(struct gate_side *side, struct pump_result *result, uint64_t now_ns)
@@ -378,6 +276,7 @@ static void pump_locked(struct gate_side *side, struct pump_result *result, uint
     struct exchange *exchange;
     struct lane *lane;
 
+    gate_wake_clear(pool, now_ns);
     STAILQ_FOREACH(exchange, &side->finished, link)
     {
         end_exchange(pool, exchange);
@@ -398,7 +297,7 @@ static void pump_locked(struct gate_side *side, struct pump_result *result, uint
     dispatch(side, &result->dispatched, now_ns);
     TAILQ_FOREACH(lane, &pool->lanes, link)
     {
-        if (sched_queued(lane->sched) > 0 && lane_is_out(lane, now_ns))
+        if (sched_queued(lane->sched) > 0 && gate_lane_is_out(lane, now_ns))
             flush_lane(side, lane, &result->refused, now_ns);
         pool_retire_flows(lane, RETIRE_PER_PUMP);
     }
@@ -408,6 +307,7 @@ static void pump_locked(struct gate_side *side, struct pump_result *result, uint
         if (exchange->state == EXCHANGE_QUEUED)
             arm_timeout(exchange, pool->queue_timeout_ns);
     }
+    result->wake_ns = gate_wake_needed(pool, now_ns);
 }
 
 static void pump(struct loop *loop, struct turn_hook *hook)
@@ -416,13 +316,14 @@ static void pump(struct loop *loop, struct turn_hook *hook)
     struct pool *pool = side->pool;
     struct pump_result result = {STAILQ_HEAD_INITIALIZER(result.refused),
                                  STAILQ_HEAD_INITIALIZER(result.dispatched),
-                                 STAILQ_HEAD_INITIALIZER(result.released)};
+                                 STAILQ_HEAD_INITIALIZER(result.released), SCHED_NEVER_NS};
     struct exchange *exchange;
 
     pthread_mutex_lock(&pool->lock);
-    pump_locked(side, &result, loop_now_ns(loop));
+    pump_locked(side, &result, gate_advance_clock(pool, loop_now_ns(loop)));
     pthread_mutex_unlock(&pool->lock);
 
+    gate_wake_arm(side, result.wake_ns);
     for (unsigned i = 0; i < pool->side_count; i++) {
         struct gate_batch *batch = &side->batches[i];
         if (batch->first != NULL)
@@ -474,14 +375,17 @@ static void on_queue_timeout(struct timer *timer, uint64_t now_ns)
 
     pthread_mutex_lock(&pool->lock);
     if (exchange->state == EXCHANGE_QUEUED) {
-        sched_cancel(exchange->lane->sched, &exchange->item, now_ns);
+        sched_cancel(exchange->lane->sched, &exchange->item, gate_advance_clock(pool, now_ns));
         exchange->class->queued--;
         note_refusal(exchange, REFUSAL_TIMEOUT);
         expired = true;
     }
     pthread_mutex_unlock(&pool->lock);
-    if (expired)
+    if (expired) {
+        /* The one behind it may be due at another time. */
+        loop_add_pump(exchange->loop, &side_of(exchange)->hook);
         exchange->ops->refused(exchange, REFUSAL_TIMEOUT);
+    }
 }
 
 bool gate_cancel(struct exchange *exchange)
@@ -494,7 +398,8 @@ bool gate_cancel(struct exchange *exchange)
     if (exchange->state == EXCHANGE_SUBMITTED) {
         STAILQ_REMOVE(&side->submitted, exchange, exchange, submit_link);
     } else if (exchange->state == EXCHANGE_QUEUED) {
-        sched_cancel(exchange->lane->sched, &exchange->item, loop_now_ns(exchange->loop));
+        sched_cancel(exchange->lane->sched, &exchange->item,
+                     gate_advance_clock(pool, loop_now_ns(exchange->loop)));
         exchange->class->queued--;
     } else {
         left = false;
@@ -524,12 +429,12 @@ enum gate_moved gate_move(struct exchange *exchange)
 
     pthread_mutex_lock(&pool->lock);
     struct server *old = exchange->server;
-    give_slot(exchange);
-    struct server *server = choose_server(lane, old, now_ns);
+    gate_give_slot(exchange);
+    struct server *server = gate_choose_server(lane, old, now_ns);
     if (server != NULL) {
         server->meters.retries++;
-        take_slot(exchange, server);
-    } else if (!lane_is_out(lane, now_ns)) {
+        gate_take_slot(exchange, server);
+    } else if (!gate_lane_is_out(lane, now_ns)) {
         sched_requeue_front(lane->sched, &exchange->item);
         exchange->state = EXCHANGE_QUEUED;
         exchange->server = NULL;
@@ -540,7 +445,7 @@ enum gate_moved gate_move(struct exchange *exchange)
         arm_timeout(exchange, pool->queue_timeout_ns);
         moved = GATE_QUEUED;
     } else {
-        take_slot(exchange, old);
+        gate_take_slot(exchange, old);
         moved = GATE_NOWHERE;
     }
     pthread_mutex_unlock(&pool->lock);
@@ -548,7 +453,7 @@ enum gate_moved gate_move(struct exchange *exchange)
     return moved;
 }
 
-/* ------------------------------------------------------------------ health and the outside */
+/* ------------------------------------------------------------------ from outside a turn */
 
 void gate_count_refusal(struct exchange *exchange, enum refusal refusal)
 {
@@ -557,83 +462,6 @@ void gate_count_refusal(struct exchange *exchange, enum refusal refusal)
     pthread_mutex_lock(&pool->lock);
     count_refusal(&exchange->class->meters, refusal);
     pthread_mutex_unlock(&pool->lock);
-}
-
-void gate_count_retry(struct server *server)
-{
-    pthread_mutex_lock(&server->pool->lock);
-    server->meters.retries++;
-    pthread_mutex_unlock(&server->pool->lock);
-}
-
-void gate_server_connected(struct server *server)
-{
-    pthread_mutex_lock(&server->pool->lock);
-    bool was_dead = server->state == SERVER_DEAD;
-    server->meters.connects++;
-    mark_alive(server);
-    pthread_mutex_unlock(&server->pool->lock);
-    if (was_dead) {
-        log_notice("pool %s: server %s (%s) answers again", server->pool->name, server->name,
-                   server->address_text);
-        gate_kick(server->pool);
-    }
-}
-
-void gate_server_failed(struct server *server, uint64_t now_ns)
-{
-    pthread_mutex_lock(&server->pool->lock);
-    bool was_ready = server->state == SERVER_READY;
-    mark_failed(server, now_ns);
-    bool died = was_ready && server->state == SERVER_DEAD;
-    uint64_t dead_for_ns = server->pool->dead_for_ns;
-    pthread_mutex_unlock(&server->pool->lock);
-    if (died)
-        log_warning("pool %s: server %s (%s) does not take connections; it is left out for %.1f s "
-                    "at a time",
-                    server->pool->name, server->name, server->address_text,
-                    (double)dead_for_ns / 1e9);
-}
-
-static uint64_t client_hash(const struct sockaddr *client)
-{
-    uint64_t hash = UINT64_C(14695981039346656037);
-    const uint8_t *bytes = NULL;
-    size_t length = 0;
-
-    if (client->sa_family == AF_INET) {
-        bytes = (const uint8_t *)&((const struct sockaddr_in *)client)->sin_addr;
-        length = 4;
-    } else if (client->sa_family == AF_INET6) {
-        bytes = (const uint8_t *)&((const struct sockaddr_in6 *)client)->sin6_addr;
-        length = 16;
-    }
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ bytes[i]) * UINT64_C(1099511628211); /* FNV-1a */
-    return hash ^ hash >> 32;
-}
-
-struct lane *gate_choose_lane(struct pool *pool, const struct sockaddr *client, uint64_t now_ns)
-{
-    uint64_t best_score = 0;
-    struct lane *best = NULL;
-    struct lane *lane;
-    uint64_t hash = client_hash(client);
-
-    /* Highest random weight: a server that comes or goes moves only its own clients. */
-    pthread_mutex_lock(&pool->lock);
-    TAILQ_FOREACH(lane, &pool->lanes, link)
-    {
-        uint64_t score = (hash ^ (lane->index + 1) * UINT64_C(0x9e3779b97f4a7c15)) *
-                         UINT64_C(0xbf58476d1ce4e5b9);
-        score ^= score >> 29;
-        if (!lane_is_out(lane, now_ns) && (best == NULL || score > best_score)) {
-            best = lane;
-            best_score = score;
-        }
-    }
-    pthread_mutex_unlock(&pool->lock);
-    return best;
 }
 
 static void on_kick(struct loop *loop, struct loop_message *message)
@@ -661,5 +489,12 @@ void gate_side_init(struct gate_side *side, struct pool *pool, struct loop *loop
     side->loop = loop;
     STAILQ_INIT(&side->submitted);
     STAILQ_INIT(&side->finished);
+    gate_wake_init(side);
     side->batches = memory_zalloc(loop_count * sizeof(*side->batches), "a gate's hand-over lists");
+}
+
+void gate_side_fini(struct gate_side *side)
+{
+    gate_wake_fini(side);
+    free(side->batches);
 }

@@ -1,14 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Views and changes for the control plane: see admin_ops.h. */
+/* Views for the control plane: see ../admin_ops.h. */
 #include "proxy/core/admin_ops.h"
-
-#include "proxy/core/gate.h"
-
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
-/* ------------------------------------------------------------------ views */
 
 static void add_histogram(struct histogram *sum, const struct histogram *one)
 {
@@ -28,10 +20,16 @@ static void add_meters(struct flow_meters *sum, const struct flow_meters *one)
     sum->errors += one->errors;
     sum->refused += one->refused;
     sum->no_server += one->no_server;
+    sum->at_limit += one->at_limit;
     sum->queue_timeouts += one->queue_timeouts;
     sum->cancelled += one->cancelled;
     add_histogram(&sum->wait, &one->wait);
     add_histogram(&sum->service, &one->service);
+}
+
+static double seconds(uint64_t ns)
+{
+    return (double)ns / 1e9;
 }
 
 static void view_pool(struct pool *pool, struct pool_view *view)
@@ -42,6 +40,10 @@ static void view_pool(struct pool *pool, struct pool_view *view)
     *view = (struct pool_view){.name = pool->name, .protocol = pool->nfs ? "nfs" : "http"};
     pthread_mutex_lock(&pool->lock);
     view->algorithm = sched_algorithm_name(pool->algorithm);
+    view->at_limit = pool->options.refuse_at_limit ? "refuse" : "wait";
+    view->slack = pool->options.slack;
+    view->capacity_per_s = pool->options.capacity_per_s;
+    view->ageing_s = seconds(pool->options.ageing_ns);
     TAILQ_FOREACH(lane, &pool->lanes, link)
     {
         view->depth += sched_depth(lane->sched);
@@ -89,6 +91,7 @@ static void view_flow(struct flow_class *class, struct flow_view *view)
 {
     struct pool *pool = class->pool;
     struct flow_class *other;
+    const struct sched_terms *terms;
     uint64_t weights = 0;
 
     pthread_mutex_lock(&pool->lock);
@@ -96,10 +99,16 @@ static void view_flow(struct flow_class *class, struct flow_view *view)
     {
         weights += is_active(other) ? class_weight(other) : 0;
     }
+    terms = pool_class_terms(class);
     *view = (struct flow_view){
         .pool = pool->name,
         .name = class->name,
         .weight = class->weight,
+        .target_s = seconds(terms->target_ns),
+        .reservation_per_s = terms->reservation_per_s,
+        .limit_per_s = terms->limit_per_s,
+        .burst = terms->burst,
+        .queue_limit = class->queue_limit != 0 ? class->queue_limit : pool->flow_limit,
         .keyed = class->keyed,
         .instances = class->keyed ? class->instances : 1,
         .share = is_active(class) ? (double)class_weight(class) / (double)weights : 0,
@@ -217,200 +226,4 @@ void admin_status(struct runtime *runtime, struct status_view *view)
         .reloads_failed = atomic_load(&runtime->reloads_failed),
         .draining = atomic_load(&runtime->draining),
     };
-}
-
-/* ------------------------------------------------------------------ changes */
-
-static struct pool *find_pool(struct runtime *runtime, const char *name, char *why, size_t size)
-{
-    struct pool *pool;
-    int used = snprintf(why, size, "no pool '%s'; there are:", name);
-
-    TAILQ_FOREACH(pool, &runtime->pools, link)
-    {
-        if (strcmp(pool->name, name) == 0)
-            return pool;
-        if (used > 0 && (size_t)used < size)
-            used += snprintf(why + used, size - (size_t)used, " %s", pool->name);
-    }
-    return NULL;
-}
-
-static struct server *find_server(struct pool *pool, const char *name, char *why, size_t size)
-{
-    struct server *server = pool_find_server(pool, name);
-    struct lane *lane;
-    int used;
-
-    if (server != NULL)
-        return server;
-    used = snprintf(why, size, "pool %s has no server '%s'; there are:", pool->name, name);
-    TAILQ_FOREACH(lane, &pool->lanes, link)
-    {
-        TAILQ_FOREACH(server, &lane->servers, link)
-        {
-            if (!server->removed && used > 0 && (size_t)used < size)
-                used += snprintf(why + used, size - (size_t)used, " %s", server->name);
-        }
-    }
-    return NULL;
-}
-
-static struct flow_class *find_class(struct pool *pool, const char *name, char *why, size_t size)
-{
-    struct flow_class *class = pool_find_class(pool, name);
-    int used;
-
-    if (class != NULL)
-        return class;
-    used = snprintf(why, size, "pool %s has no flow '%s'; there are:", pool->name, name);
-    TAILQ_FOREACH(class, &pool->classes, link)
-    {
-        if (!class->removed && used > 0 && (size_t)used < size)
-            used += snprintf(why + used, size - (size_t)used, " %s", class->name);
-    }
-    return NULL;
-}
-
-/* Every change: find the pool, lock it, do it, pump. */
-typedef int change_fn(struct pool *pool, const char *name, uint64_t value, char *why, size_t size);
-
-static int change(struct runtime *runtime, const char *pool_name, const char *name, uint64_t value,
-                  change_fn *apply, char *why, size_t size)
-{
-    int error = -ENOENT;
-
-    pthread_mutex_lock(&runtime->lock);
-    struct pool *pool = find_pool(runtime, pool_name, why, size);
-    if (pool != NULL) {
-        pthread_mutex_lock(&pool->lock);
-        error = apply(pool, name, value, why, size);
-        pthread_mutex_unlock(&pool->lock);
-        if (error == 0)
-            gate_kick(pool);
-    }
-    pthread_mutex_unlock(&runtime->lock);
-    return error;
-}
-
-static int refuse(char *why, size_t size, const char *text)
-{
-    snprintf(why, size, "%s", text);
-    return -EINVAL;
-}
-
-static int set_weight(struct pool *pool, const char *name, uint64_t weight, char *why, size_t size)
-{
-    struct flow_class *class = find_class(pool, name, why, size);
-
-    if (class == NULL)
-        return -ENOENT;
-    if (weight < SCHED_WEIGHT_MIN || weight > SCHED_WEIGHT_MAX)
-        return refuse(why, size, "a weight is a whole number from 1 to 1000000");
-    pool_set_class_weight(class, (uint32_t)weight);
-    return 0;
-}
-
-static void update_depths(struct pool *pool)
-{
-    struct lane *lane;
-
-    TAILQ_FOREACH(lane, &pool->lanes, link)
-    {
-        gate_update_depth(lane, loop_clock_ns());
-    }
-}
-
-static int set_pool_depth(struct pool *pool, const char *name, uint64_t depth, char *why,
-                          size_t size)
-{
-    (void)name;
-    if (depth > UINT32_MAX)
-        return refuse(
-            why, size,
-            "a depth is a whole number below 4294967296; 0 stands for the servers' depths");
-    pool->depth = depth;
-    update_depths(pool);
-    return 0;
-}
-
-static int set_server_depth(struct pool *pool, const char *name, uint64_t depth, char *why,
-                            size_t size)
-{
-    struct server *server = find_server(pool, name, why, size);
-
-    if (server == NULL)
-        return -ENOENT;
-    if (depth < 1 || depth > UINT32_MAX)
-        return refuse(why, size, "a server's depth is a whole number from 1 to 4294967295");
-    server->depth = depth;
-    update_depths(pool);
-    return 0;
-}
-
-static int set_algorithm(struct pool *pool, const char *name, uint64_t value, char *why,
-                         size_t size)
-{
-    enum config_algorithm algorithm;
-    struct lane *lane;
-
-    (void)value;
-    if (config_algorithm_from_name(name, &algorithm) < 0) {
-        int used = snprintf(why, size, "no algorithm '%s'; there are:", name);
-        for (int i = 0; i < SCHED_ALGORITHMS && used > 0 && (size_t)used < size; i++)
-            used += snprintf(why + used, size - (size_t)used, " %s",
-                             sched_algorithm_name((enum sched_algorithm)i));
-        return -EINVAL;
-    }
-    pool->algorithm = pool_algorithm(algorithm);
-    TAILQ_FOREACH(lane, &pool->lanes, link)
-    {
-        sched_set_algorithm(lane->sched, pool->algorithm);
-    }
-    return 0;
-}
-
-static int set_server_state(struct pool *pool, const char *name, uint64_t drain, char *why,
-                            size_t size)
-{
-    struct server *server = find_server(pool, name, why, size);
-
-    if (server == NULL)
-        return -ENOENT;
-    server->state = drain != 0 ? SERVER_DRAIN : SERVER_READY;
-    server->failures = 0;
-    update_depths(pool);
-    return 0;
-}
-
-int admin_set_weight(struct runtime *runtime, const char *pool, const char *flow, uint64_t weight,
-                     char *why, size_t size)
-{
-    return change(runtime, pool, flow, weight, set_weight, why, size);
-}
-
-int admin_set_pool_depth(struct runtime *runtime, const char *pool, uint64_t depth, char *why,
-                         size_t size)
-{
-    return change(runtime, pool, "", depth, set_pool_depth, why, size);
-}
-
-int admin_set_server_depth(struct runtime *runtime, const char *pool, const char *server,
-                           uint64_t depth, char *why, size_t size)
-{
-    return change(runtime, pool, server, depth, set_server_depth, why, size);
-}
-
-int admin_set_algorithm(struct runtime *runtime, const char *pool, const char *algorithm, char *why,
-                        size_t size)
-{
-    return change(runtime, pool, algorithm, 0, set_algorithm, why, size);
-}
-
-int admin_set_server_state(struct runtime *runtime, const char *pool, const char *server,
-                           const char *state, char *why, size_t size)
-{
-    if (strcmp(state, "drain") != 0 && strcmp(state, "ready") != 0)
-        return refuse(why, size, "a server's state is set to 'drain' or 'ready'");
-    return change(runtime, pool, server, strcmp(state, "drain") == 0, set_server_state, why, size);
 }
