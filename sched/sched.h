@@ -123,15 +123,16 @@ struct sched_flow;
  *   rounded. So a share of D is kept free for a declared flow that sends nothing: neither is
  *   work-conserving, rw least, hybrid with slack >= D is sfqd.
  *
- * 2dfq. The D slots are numbered 0 to D-1; a request takes the lowest free one. v is the smallest S
- *   among the heads when a request is dispatched. For slot i the head with the smallest F goes among
- *   those with S - (i / D) * c / w <= v. So the higher the slot, the earlier a large request may
- *   take it, and by the time the low slots would come to it, it has been served: they stay with
- *   small requests. Heads are grouped by size (powers of two of c / w) and only the one with the
- *   smallest S of each group is looked at. Work-conserving: the smallest S of all is always eligible.
+ * 2dfq. The D slots are numbered 0 to D-1; a request takes the lowest free one (where the depth
+ *   counts cost: i / D is outstanding cost / depth). v is the smallest S among the heads when a
+ *   request is dispatched. For slot i the head with the smallest F goes among those with
+ *   S - (i / D) * c / w <= v. So the higher the slot, the earlier a large request may take it, and by
+ *   the time the low slots would come to it, it has been served: they stay with small requests.
+ *   Heads are grouped by size (powers of two of c / w), and only the one with the smallest S of each
+ *   group is looked at. Work-conserving: the smallest S of all may always go.
  *
- * scf. Smallest cost first, with ageing: options.ageing_ns is the wait that makes up for one unit
- * of cost, so a request is never passed by one that came more than c * ageing_ns later.
+ * scf. Smallest cost first, with ageing: options.ageing_ns is the wait that makes up for one unit of
+ *   cost, so the head of a flow is never passed by a request that came c * ageing_ns after it.
  *
  * leaky-bucket. T_f is when the flow's next request conforms: a dispatch at time t sets
  *   T_f := max(T_f, t) + c / limit. A head conforms from T_f - burst / limit on; not
@@ -211,10 +212,12 @@ struct sched_item {
     struct sched_item *prev;
     uint64_t cost;       /* as charged at enqueue, at most SCHED_COST_MAX */
     uint64_t sequence;   /* arrival number, unique in the scheduler */
-    uint64_t arrival_ns; /* `now_ns` of its sched_enqueue */
     uint64_t start;      /* start tag, valid from dispatch on */
     uint64_t finish;     /* finish tag: start + cost / weight */
+    uint64_t aside;      /* queued: v (fsfq: v') on arrival; dispatched: fsfq S', 2dfq the slot */
+    uint64_t arrival_ns; /* `now_ns` of its sched_enqueue */
     uint8_t state;       /* enum sched_item_state */
+    bool reserved;       /* mclock: dispatched for its flow's reservation, not for its weight */
 };
 
 /* Items in order, linked both ways. */
@@ -228,28 +231,36 @@ struct sched_queue {
  * moment between calls.
  */
 struct sched_flow {
+    /* Private to sched/, first because each dispatch needs them. */
+    struct sched_queue queue; /* what waits, oldest first (empty under FIFO, which has one queue) */
+    uint64_t tag;             /* backlogged: start tag of the head; else: last finish tag */
+    uint64_t tag_rest;        /* what `tag` leaves out, in 2^-43 of its last place */
+    uint64_t reciprocal;      /* 2^63 / weight */
+    int64_t owed;             /* corrections not yet part of a tag */
+    uint32_t slot;            /* its number in the scheduler, see sched/engine/engine.h */
+    uint8_t place;            /* where the flow stands, the same */
+    bool pinned;
+
+    uint32_t weight;
     uint64_t queued;           /* requests waiting */
     uint64_t queued_cost;      /* and their cost */
     uint64_t outstanding;      /* requests at the service */
     uint64_t outstanding_cost; /* and their cost as charged at enqueue */
-    uint32_t weight;
-    uint32_t queue_limit; /* own limit of queued requests; 0: the scheduler's flow_queue_limit */
 
-    /* Private to sched/. */
-    struct sched *sched;      /* attached to; NULL when not */
-    struct sched_queue queue; /* what waits, oldest first (empty under FIFO, which has one queue) */
-    uint64_t reciprocal;      /* 2^63 / weight */
-    uint64_t tag;             /* backlogged: start tag of the head; else: last finish tag */
-    uint64_t tag_rest;        /* what `tag` leaves out, in 2^-43 of its last place */
-    int64_t owed;             /* corrections not yet part of a tag */
-    uint32_t heap_index;
-    uint8_t place; /* where the flow stands, see sched/engine/engine.h */
-    bool pinned;
+    /* Private to sched/ again. */
+    struct sched *sched;             /* attached to; NULL when not */
     const struct sched_terms *terms; /* NULL: none */
-    struct sched_flow *place_next;   /* resting or retired list */
+    uint32_t queue_limit; /* own limit of queued requests; 0: the scheduler's flow_queue_limit */
+    uint32_t group;       /* 2dfq: size of the head */
+    struct sched_flow *place_next; /* resting or retired list; 2dfq: brothers in the group's heap */
     struct sched_flow *place_prev;
-    struct sched_flow *all_next; /* every attached flow */
-    struct sched_flow *all_prev;
+    struct sched_flow *child; /* 2dfq: in the group's heap */
+    uint64_t adjusted;        /* fsfq: as `tag`, of the adjusted tags */
+    /* Time tags, ns; see the algorithms that use them. */
+    uint64_t reserve_ns;   /* mclock: R of the head, or of the request to come */
+    uint64_t limit_ns;     /* mclock: L, leaky-bucket: T, the same */
+    uint64_t reserve_rest; /* what they leave out, in 1/rate ns */
+    uint64_t limit_rest;
 };
 
 struct sched_params {
@@ -304,7 +315,8 @@ int sched_set_options(struct sched *s, const struct sched_options *options);
  * flow; outstanding ones stay outstanding. Between the
  * algorithms that work with start tags all tags are kept; going through another one (fifo, edf,
  * scf, leaky-bucket) every flow starts again without debts. O((N + F) log F) for N queued requests
- * of F attached flows. 0, or -EINVAL for an unknown algorithm.
+ * of F attached flows. 0, -EINVAL for an unknown algorithm, or -ENOMEM (the old
+ * one stays).
  */
 int sched_set_algorithm(struct sched *s, enum sched_algorithm algorithm);
 
@@ -369,7 +381,10 @@ bool sched_flow_idle(const struct sched *s, const struct sched_flow *flow);
  */
 struct sched_flow *sched_retire_next(struct sched *s);
 
-/* Every attached flow, in no particular order: pass NULL for the first; NULL after the last. */
+/*
+ * Every attached flow, in no particular order: pass NULL for the first; NULL after the last. The
+ * one just named may be detached once the next is known.
+ */
 struct sched_flow *sched_flow_next(const struct sched *s, const struct sched_flow *after);
 
 /* ---- requests ----------------------------------------------------------------------------- */

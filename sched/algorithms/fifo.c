@@ -6,27 +6,22 @@
  */
 #include "sched/engine/engine.h"
 
-static void rekey_to_head(struct heap *heap, struct sched_flow *flow)
-{
-    if (flow->queue.head != NULL)
-        heap_rekey(heap, flow->heap_index, 0, flow->queue.head->sequence);
-    else
-        heap_remove(heap, flow->heap_index);
-}
-
 /* Merges the flows' queues by arrival; within a flow the queue's own order stands. */
 static void fifo_enter(struct sched *s)
 {
     sched_flows_forget(s);
-    for (struct sched_flow *flow = s->all; flow != NULL; flow = flow->all_next)
-        if (flow->queue.head != NULL)
-            heap_push(&s->ready, flow, 0, flow->queue.head->sequence);
+    for (uint64_t i = 0; i < s->flows; i++)
+        if (s->slots[i]->queue.head != NULL)
+            heap_push(&s->ready, (uint32_t)i, 0, 0, s->slots[i]->queue.head->sequence);
     while (s->ready.count > 0) {
-        struct sched_flow *flow = s->ready.entries[0].flow;
+        struct sched_flow *flow = s->slots[s->ready.entries[0].slot];
         struct sched_item *item = flow->queue.head;
-        queue_remove(&flow->queue, item);
+        queue_pop_front(&flow->queue);
         queue_push_back(&s->arrivals, item);
-        rekey_to_head(&s->ready, flow);
+        if (flow->queue.head != NULL)
+            heap_rekey(&s->ready, flow->slot, 0, 0, flow->queue.head->sequence);
+        else
+            heap_remove(&s->ready, flow->slot);
     }
 }
 
@@ -45,7 +40,7 @@ static void fifo_queue(struct sched *s, struct sched_item *item)
     queue_push_back(&s->arrivals, item);
 }
 
-static struct sched_item *fifo_peek(const struct sched *s)
+static struct sched_item *fifo_peek(struct sched *s)
 {
     return s->arrivals.head;
 }

@@ -31,15 +31,8 @@ static void move_vtime(struct sched *s)
 
 static void minsfq_enter(struct sched *s)
 {
-    struct sched_item *item = s->out.head;
-
     start_tags_enter(s);
-    s->out = (struct sched_queue){0};
-    while (item != NULL) {
-        struct sched_item *next = item->next;
-        queue_insert_by_start(&s->out, item);
-        item = next;
-    }
+    queue_sort_by_start(&s->out);
     move_vtime(s);
 }
 

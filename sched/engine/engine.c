@@ -21,11 +21,21 @@ static const struct sched_ops *const algorithms[SCHED_ALGORITHMS] = {
     [SCHED_ALGORITHM_SFQ] = &sched_sfq_ops,
     [SCHED_ALGORITHM_SFQD] = &sched_sfqd_ops,
     [SCHED_ALGORITHM_MINSFQD] = &sched_minsfqd_ops,
+    [SCHED_ALGORITHM_FSFQ] = &sched_fsfq_ops,
+    [SCHED_ALGORITHM_RW] = &sched_rw_ops,
+    [SCHED_ALGORITHM_HYBRID] = &sched_hybrid_ops,
+    [SCHED_ALGORITHM_VIRTUAL_CLOCK] = &sched_virtual_clock_ops,
+    [SCHED_ALGORITHM_WFQ] = &sched_wfq_ops,
+    [SCHED_ALGORITHM_EDF] = &sched_edf_ops,
+    [SCHED_ALGORITHM_SCF] = &sched_scf_ops,
+    [SCHED_ALGORITHM_LEAKY_BUCKET] = &sched_leaky_bucket_ops,
+    [SCHED_ALGORITHM_MCLOCK] = &sched_mclock_ops,
+    [SCHED_ALGORITHM_2DFQ] = &sched_2dfq_ops,
 };
 
 static bool algorithm_known(enum sched_algorithm algorithm)
 {
-    return (unsigned)algorithm < SCHED_ALGORITHMS && algorithms[algorithm] != NULL;
+    return (unsigned)algorithm < SCHED_ALGORITHMS;
 }
 
 static bool unit_known(enum sched_depth_unit unit)
@@ -56,6 +66,7 @@ struct sched *sched_create(const struct sched_params *params)
     s->total_queue_limit = params->total_queue_limit;
     s->options = params->options;
     s->vtime = params->virtual_start;
+    s->adjusted_vtime = s->vtime;
     s->max_finish = s->vtime;
     s->front = s->vtime;
     s->rebased = s->vtime;
@@ -66,10 +77,14 @@ void sched_destroy(struct sched *s)
 {
     if (s == NULL)
         return;
-    for (struct sched_flow *flow = s->all; flow != NULL; flow = flow->all_next)
-        flow->sched = NULL;
+    for (uint64_t i = 0; i < s->flows; i++)
+        s->slots[i]->sched = NULL;
+    free(s->slots);
     heap_fini(&s->ready);
     heap_fini(&s->owing);
+    heap_fini(&s->parked);
+    heap_fini(&s->reserve);
+    heap_fini(&s->cooling);
     free(s);
 }
 
@@ -84,6 +99,8 @@ int sched_set_depth_unit(struct sched *s, enum sched_depth_unit unit)
     if (!unit_known(unit))
         return -EINVAL;
     s->depth_unit = unit;
+    if (s->ops->changed != NULL)
+        s->ops->changed(s, NULL);
     return 0;
 }
 
@@ -99,13 +116,9 @@ int sched_set_options(struct sched *s, const struct sched_options *options)
     if (!options_valid(options))
         return -EINVAL;
     s->options = *options;
+    if (s->ops->changed != NULL)
+        s->ops->changed(s, NULL);
     return 0;
-}
-
-uint64_t sched_wake_ns(const struct sched *s)
-{
-    (void)s;
-    return SCHED_NEVER_NS;
 }
 
 int sched_set_algorithm(struct sched *s, enum sched_algorithm algorithm)
@@ -114,9 +127,12 @@ int sched_set_algorithm(struct sched *s, enum sched_algorithm algorithm)
         return -EINVAL;
     if (algorithm == s->algorithm)
         return 0;
+    if (sched_flows_reserve(s, algorithms[algorithm], s->flows) != 0)
+        return -ENOMEM;
     s->ops->leave(s);
     s->algorithm = algorithm;
     s->ops = algorithms[algorithm];
+    sched_flows_start_over(s);
     s->ops->enter(s);
     return 0;
 }
@@ -129,7 +145,7 @@ const char *sched_algorithm_name(enum sched_algorithm algorithm)
 int sched_algorithm_from_name(const char *name)
 {
     for (int i = 0; i < SCHED_ALGORITHMS; i++)
-        if (algorithms[i] != NULL && strcmp(name, algorithms[i]->name) == 0)
+        if (strcmp(name, algorithms[i]->name) == 0)
             return i;
     return -EINVAL;
 }
@@ -172,14 +188,26 @@ static void item_gone(struct sched *s, struct sched_item *item)
     item->state = SCHED_ITEM_IDLE;
     if (flow->queued == 0 && flow->outstanding == 0)
         sched_flow_rest(s, flow);
-    if (s->queued == 0 && s->outstanding == 0)
+    if (s->queued == 0 && s->outstanding == 0) {
         s->vtime = vtime_later(s->vtime, s->max_finish);
+        s->adjusted_vtime = s->vtime;
+    }
+}
+
+static inline void note_time(struct sched *s, uint64_t now_ns)
+{
+    if (now_ns <= s->now_ns)
+        return;
+    if (s->ops->elapse != NULL)
+        s->ops->elapse(s, now_ns - s->now_ns);
+    s->now_ns = now_ns;
 }
 
 enum sched_verdict sched_enqueue(struct sched *s, struct sched_flow *flow, struct sched_item *item,
                                  uint64_t cost, uint64_t now_ns)
 {
     assert(flow->sched == s && item->state == SCHED_ITEM_IDLE);
+    note_time(s, now_ns);
     uint64_t flow_limit = flow->queue_limit != 0 ? flow->queue_limit : s->flow_queue_limit;
     if (flow_limit != 0 && flow->queued >= flow_limit)
         return SCHED_FLOW_FULL;
@@ -188,10 +216,17 @@ enum sched_verdict sched_enqueue(struct sched *s, struct sched_flow *flow, struc
 
     if (cost > SCHED_COST_MAX)
         cost = SCHED_COST_MAX;
+    else if (cost == 0)
+        cost = 1;
+    if (s->ops->admit != NULL) {
+        enum sched_verdict verdict = s->ops->admit(s, flow, cost);
+        if (verdict != SCHED_OK)
+            return verdict;
+    }
     item->flow = flow;
-    item->cost = cost != 0 ? cost : 1;
+    item->cost = cost;
     item->sequence = s->sequence++;
-    item->arrival_ns = now_ns;
+    item->arrival_ns = s->now_ns;
     item->state = SCHED_ITEM_QUEUED;
     if (flow->place != FLOW_ACTIVE)
         sched_flow_wake(s, flow);
@@ -213,11 +248,11 @@ static bool room_for(const struct sched *s, uint64_t cost)
 
 struct sched_item *sched_dispatch(struct sched *s, uint64_t now_ns)
 {
-    (void)now_ns;
+    note_time(s, now_ns);
     if (s->queued == 0)
         return NULL;
     struct sched_item *item = s->ops->peek(s);
-    if (!room_for(s, item->cost))
+    if (item == NULL || !room_for(s, item->cost))
         return NULL;
 
     assert(item->state == SCHED_ITEM_QUEUED);
@@ -233,6 +268,15 @@ struct sched_item *sched_dispatch(struct sched *s, uint64_t now_ns)
     return item;
 }
 
+uint64_t sched_wake_ns(const struct sched *s)
+{
+    if (s->queued == 0 || s->ops->wake_ns == NULL || !room_for(s, 1))
+        return SCHED_NEVER_NS;
+    uint64_t wake_ns = s->ops->wake_ns(s);
+    /* What is due already waits for room. */
+    return wake_ns > s->now_ns ? wake_ns : SCHED_NEVER_NS;
+}
+
 void sched_requeue_front(struct sched *s, struct sched_item *item)
 {
     assert(item->state == SCHED_ITEM_OUTSTANDING && item->flow->sched == s);
@@ -245,7 +289,7 @@ void sched_requeue_front(struct sched *s, struct sched_item *item)
 
 void sched_complete(struct sched *s, struct sched_item *item, uint64_t true_cost, uint64_t now_ns)
 {
-    (void)now_ns;
+    note_time(s, now_ns);
     assert(item->state == SCHED_ITEM_OUTSTANDING && item->flow->sched == s);
     uncount_outstanding(s, item);
     queue_remove(&s->out, item);
@@ -255,7 +299,7 @@ void sched_complete(struct sched *s, struct sched_item *item, uint64_t true_cost
 
 void sched_cancel(struct sched *s, struct sched_item *item, uint64_t now_ns)
 {
-    (void)now_ns;
+    note_time(s, now_ns);
     assert(item->state == SCHED_ITEM_QUEUED && item->flow->sched == s);
     uncount_queued(s, item);
     s->ops->remove(s, item);

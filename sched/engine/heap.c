@@ -2,8 +2,9 @@
 /*
  * heap.c: the 4-ary heap of heap.h.
  *
- * Invariant between calls: entries[i].flow->heap_index == i for every i < count, and no entry is
- * before its parent. Entries move through a hole instead of being swapped.
+ * Invariant between calls: position[entries[i].slot] == i for every i < count, every other position
+ * is HEAP_NONE, and no entry is before its parent. Entries move through a hole instead of being
+ * swapped.
  */
 #include "sched/engine/heap.h"
 
@@ -11,22 +12,27 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define ARITY            4U
 #define SMALLEST         16U
 #define LARGEST_CAPACITY (UINT64_C(1) << 31)
+#define LINE_BYTES       64U
 
 static inline bool entry_before(const struct heap_entry *a, const struct heap_entry *b)
 {
-    return vtime_before(a->tag, b->tag) || (a->tag == b->tag && a->sequence < b->sequence);
+    if (a->tag != b->tag)
+        return vtime_before(a->tag, b->tag);
+    if (a->tie != b->tie)
+        return vtime_before(a->tie, b->tie);
+    return a->sequence < b->sequence;
 }
 
 static inline void place(struct heap *heap, uint32_t index, const struct heap_entry *entry)
 {
     heap->entries[index] = *entry;
-    entry->flow->heap_index = index;
+    heap->position[entry->slot] = index;
 }
 
 static void sift_up(struct heap *heap, uint32_t hole, const struct heap_entry *entry)
@@ -70,6 +76,35 @@ static void settle(struct heap *heap, uint32_t hole, const struct heap_entry *en
         sift_down(heap, hole, entry);
 }
 
+/* The entries move to a new block, so that [1] begins a cache line there. */
+static int resize(struct heap *heap, uint32_t capacity)
+{
+    const size_t bytes = capacity * sizeof(*heap->entries);
+    char *memory = malloc(bytes + LINE_BYTES + sizeof(*heap->entries));
+
+    if (memory == NULL)
+        return -ENOMEM;
+    uint32_t *position = realloc(heap->position, capacity * sizeof(*position));
+    if (position == NULL) {
+        free(memory);
+        return -ENOMEM;
+    }
+    heap->position = position;
+    uintptr_t second = ((uintptr_t)memory + sizeof(*heap->entries) + LINE_BYTES - 1) &
+                       ~(uintptr_t)(LINE_BYTES - 1);
+    struct heap_entry *entries =
+        (struct heap_entry *)(memory + (second - sizeof(*heap->entries) - (uintptr_t)memory));
+    if (heap->count > 0)
+        memcpy(entries, heap->entries, heap->count * sizeof(*entries));
+    for (uint32_t slot = heap->capacity; slot < capacity; slot++)
+        position[slot] = HEAP_NONE;
+    free(heap->memory);
+    heap->memory = memory;
+    heap->entries = entries;
+    heap->capacity = capacity;
+    return 0;
+}
+
 int heap_reserve(struct heap *heap, uint64_t count)
 {
     uint64_t capacity = heap->capacity;
@@ -80,43 +115,58 @@ int heap_reserve(struct heap *heap, uint64_t count)
         capacity = capacity == 0 ? SMALLEST : capacity * 2;
     while (capacity > SMALLEST && count * ARITY <= capacity)
         capacity /= 2;
-    if (capacity == heap->capacity)
-        return 0;
-    struct heap_entry *entries = realloc(heap->entries, capacity * sizeof(*entries));
-    if (entries == NULL)
-        return -ENOMEM;
-    heap->entries = entries;
-    heap->capacity = (uint32_t)capacity;
-    return 0;
+    return capacity == heap->capacity ? 0 : resize(heap, (uint32_t)capacity);
 }
 
 void heap_fini(struct heap *heap)
 {
-    free(heap->entries);
+    free(heap->memory);
+    free(heap->position);
     *heap = (struct heap){0};
 }
 
-void heap_push(struct heap *heap, struct sched_flow *flow, uint64_t tag, uint64_t sequence)
+void heap_clear(struct heap *heap)
 {
-    const struct heap_entry entry = {.tag = tag, .sequence = sequence, .flow = flow};
+    for (uint32_t i = 0; i < heap->count; i++)
+        heap->position[heap->entries[i].slot] = HEAP_NONE;
+    heap->count = 0;
+}
 
-    assert(heap->count < heap->capacity && flow->heap_index == HEAP_NONE);
+void heap_push(struct heap *heap, uint32_t slot, uint64_t tag, uint64_t tie, uint64_t sequence)
+{
+    const struct heap_entry entry = {.tag = tag, .tie = tie, .sequence = sequence, .slot = slot};
+
+    assert(slot < heap->capacity && !heap_has(heap, slot));
     sift_up(heap, heap->count++, &entry);
 }
 
-void heap_rekey(struct heap *heap, uint32_t index, uint64_t tag, uint64_t sequence)
+void heap_rekey(struct heap *heap, uint32_t slot, uint64_t tag, uint64_t tie, uint64_t sequence)
 {
-    assert(index < heap->count);
-    const struct heap_entry entry = {
-        .tag = tag, .sequence = sequence, .flow = heap->entries[index].flow};
-    settle(heap, index, &entry);
+    const struct heap_entry entry = {.tag = tag, .tie = tie, .sequence = sequence, .slot = slot};
+
+    assert(heap_has(heap, slot));
+    settle(heap, heap->position[slot], &entry);
 }
 
-void heap_remove(struct heap *heap, uint32_t index)
+void heap_remove(struct heap *heap, uint32_t slot)
 {
-    assert(index < heap->count);
-    heap->entries[index].flow->heap_index = HEAP_NONE;
+    assert(heap_has(heap, slot));
+    const uint32_t index = heap->position[slot];
+    heap->position[slot] = HEAP_NONE;
     const struct heap_entry last = heap->entries[--heap->count];
     if (index < heap->count)
         settle(heap, index, &last);
+}
+
+void heap_rename(struct heap *heap, uint32_t from, uint32_t to)
+{
+    if (heap->count == 0)
+        return;
+    assert(!heap_has(heap, to));
+    const uint32_t index = heap->position[from];
+    if (index == HEAP_NONE)
+        return;
+    heap->position[from] = HEAP_NONE;
+    heap->position[to] = index;
+    heap->entries[index].slot = to;
 }

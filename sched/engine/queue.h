@@ -55,6 +55,19 @@ static inline void queue_remove(struct sched_queue *queue, struct sched_item *it
     item->prev = NULL;
 }
 
+/* The head of a list that is not empty leaves it. */
+static inline void queue_pop_front(struct sched_queue *queue)
+{
+    struct sched_item *item = queue->head;
+
+    queue->head = item->next;
+    if (item->next != NULL)
+        item->next->prev = NULL;
+    else
+        queue->tail = NULL;
+    item->next = NULL;
+}
+
 /*
  * Keeps a list sorted by start tag, equal tags in order of insertion. Searches from the tail: O(1)
  * for items that come in ascending order.
@@ -66,6 +79,19 @@ static inline void queue_insert_by_start(struct sched_queue *queue, struct sched
     while (before != NULL && vtime_before(item->start, before->start))
         before = before->prev;
     queue_insert_after(queue, before, item);
+}
+
+/* Sorts a list that may be in any order. O(n^2) at worst, O(n) when it is sorted. */
+static inline void queue_sort_by_start(struct sched_queue *queue)
+{
+    struct sched_item *item = queue->head;
+
+    *queue = (struct sched_queue){0};
+    while (item != NULL) {
+        struct sched_item *next = item->next;
+        queue_insert_by_start(queue, item);
+        item = next;
+    }
 }
 
 #endif

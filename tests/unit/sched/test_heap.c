@@ -9,35 +9,35 @@
 
 #define COUNT 200
 
-static void heap_of(struct heap *heap, struct sched_flow *flows, uint64_t base)
+static void heap_of(struct heap *heap, uint64_t base)
 {
     *heap = (struct heap){0};
     assert_int_equal(heap_reserve(heap, COUNT), 0);
-    for (uint64_t i = 0; i < COUNT; i++) {
-        assert_int_equal(sched_flow_init(&flows[i], 1), 0);
-        heap_push(heap, &flows[i], base + i * 67 % 50, i);
-    }
+    for (uint32_t i = 0; i < COUNT; i++)
+        heap_push(heap, i, base + i * 67 % 50, base + i % 3, i);
 }
 
-/* Takes everything out and asserts ascending (tag, sequence) and that indices were right. */
+/* Takes everything out and asserts ascending (tag, tie, sequence) and that places were right. */
 static uint32_t drain(struct heap *heap, uint64_t base)
 {
     uint32_t taken = 0;
-    uint64_t last_tag = 0;
-    uint64_t last_sequence = 0;
+    struct heap_entry last = {0};
 
     for (uint32_t i = 0; i < heap->count; i++)
-        assert_int_equal(heap->entries[i].flow->heap_index, i);
+        assert_int_equal(heap->position[heap->entries[i].slot], i);
     while (heap->count > 0) {
-        uint64_t tag = heap->entries[0].tag - base;
-        uint64_t sequence = heap->entries[0].sequence;
-        if (taken > 0)
-            assert_true(tag > last_tag || (tag == last_tag && sequence > last_sequence));
-        last_tag = tag;
-        last_sequence = sequence;
-        struct sched_flow *flow = heap->entries[0].flow;
-        heap_remove(heap, 0);
-        assert_int_equal(flow->heap_index, HEAP_NONE);
+        struct heap_entry first = heap->entries[0];
+        first.tag -= base;
+        first.tie -= base;
+        if (taken > 0) {
+            assert_true(first.tag >= last.tag);
+            if (first.tag == last.tag)
+                assert_true(first.tie > last.tie ||
+                            (first.tie == last.tie && first.sequence > last.sequence));
+        }
+        last = first;
+        heap_remove(heap, first.slot);
+        assert_false(heap_has(heap, first.slot));
         taken++;
     }
     return taken;
@@ -46,9 +46,8 @@ static uint32_t drain(struct heap *heap, uint64_t base)
 static void test_heap_sorts_by_tag_then_sequence(void **state)
 {
     (void)state;
-    struct sched_flow flows[COUNT];
     struct heap heap;
-    heap_of(&heap, flows, 0);
+    heap_of(&heap, 0);
     assert_int_equal(drain(&heap, 0), COUNT);
     heap_fini(&heap);
 }
@@ -56,11 +55,10 @@ static void test_heap_sorts_by_tag_then_sequence(void **state)
 static void test_heap_sorts_across_the_wrap(void **state)
 {
     (void)state;
-    struct sched_flow flows[COUNT];
     struct heap heap;
     const uint64_t bases[] = {UINT64_MAX - 25, INT64_MAX - 25};
     for (int i = 0; i < 2; i++) {
-        heap_of(&heap, flows, bases[i]);
+        heap_of(&heap, bases[i]);
         assert_int_equal(drain(&heap, bases[i]), COUNT);
         heap_fini(&heap);
     }
@@ -69,14 +67,30 @@ static void test_heap_sorts_across_the_wrap(void **state)
 static void test_heap_removes_and_rekeys_anywhere(void **state)
 {
     (void)state;
-    struct sched_flow flows[COUNT];
     struct heap heap;
-    heap_of(&heap, flows, 0);
-    for (uint64_t i = 0; i < COUNT; i += 3)
-        heap_remove(&heap, flows[i].heap_index);
-    for (uint64_t i = 1; i < COUNT; i += 3)
-        heap_rekey(&heap, flows[i].heap_index, (i * 31) % 90, i);
+    heap_of(&heap, 0);
+    for (uint32_t i = 0; i < COUNT; i += 3)
+        heap_remove(&heap, i);
+    for (uint32_t i = 1; i < COUNT; i += 3)
+        heap_rekey(&heap, i, (i * 31) % 90, 0, i);
     assert_int_equal(drain(&heap, 0), COUNT - (COUNT + 2) / 3);
+    heap_fini(&heap);
+}
+
+static void test_heap_renames_a_slot(void **state)
+{
+    (void)state;
+    struct heap heap;
+    heap_of(&heap, 0);
+    const uint64_t tag = heap.entries[heap.position[COUNT - 1]].tag;
+    heap_remove(&heap, 5);
+    heap_rename(&heap, COUNT - 1, 5);
+    assert_false(heap_has(&heap, COUNT - 1));
+    assert_int_equal(heap.entries[heap.position[5]].tag, tag);
+    heap_remove(&heap, 7);
+    heap_rename(&heap, 7, COUNT - 1); /* not in the heap: nothing to do */
+    assert_false(heap_has(&heap, COUNT - 1));
+    assert_int_equal(drain(&heap, 0), COUNT - 2);
     heap_fini(&heap);
 }
 
@@ -149,6 +163,7 @@ int main(void)
         cmocka_unit_test(test_heap_sorts_by_tag_then_sequence),
         cmocka_unit_test(test_heap_sorts_across_the_wrap),
         cmocka_unit_test(test_heap_removes_and_rekeys_anywhere),
+        cmocka_unit_test(test_heap_renames_a_slot),
         cmocka_unit_test(test_heap_gives_memory_back),
         cmocka_unit_test(test_charges_do_not_lose_their_rests),
         cmocka_unit_test(test_refund_undoes_a_charge_exactly),

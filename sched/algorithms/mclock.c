@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mclock.c: reservation, weight and limit per flow (Gulati, Merchant, Varman, "mClock", OSDI 2010).
+ *
+ * Three tags of a head that arrived at A:
+ *     R = max(A, flow->reserve_ns)   dispatched for the reservation: reserve_ns := R + c /
+ * reservation L = max(A, flow->limit_ns)     dispatched:                     limit_ns := L + c /
+ * limit P = flow->tag                  start tag as in SFQ(D), charged whatever it was dispatched
+ * for A request that goes by its share leaves reserve_ns alone; that is the paper's "subtract 1/r
+ * from the R tags". v is the P of the request that went last by its share: what a reservation
+ * pushed ahead does not hold back those who come anew, and an idle flow comes back at v, without
+ * credit.
+ *
+ * With refuse_at_limit limit_ns is charged on arrival and decides there; nobody waits for L.
+ *
+ * A backlogged flow is in s->reserve, by R, if it has a reservation; and in s->ready, by (P,
+ * sequence), or in s->parked, by the time at which its limit lets the head go, if that was after
+ * now when last looked at.
+ */
+#include "sched/algorithms/heads.h"
+#include "sched/algorithms/rate.h"
+#include "sched/algorithms/start_tags.h"
+
+static uint64_t reserve_tag_ns(const struct sched_flow *flow)
+{
+    uint64_t arrival_ns = flow->queue.head->arrival_ns;
+    uint64_t from_ns =
+        rate_from_ns(flow->reserve_ns, flow->reserve_rest, 0, heads_terms(flow)->reservation_per_s);
+
+    return from_ns > arrival_ns ? from_ns : arrival_ns;
+}
+
+static bool waits_at_limit(const struct sched *s, const struct sched_flow *flow)
+{
+    return heads_terms(flow)->limit_per_s != 0 && !s->options.refuse_at_limit;
+}
+
+/* When the limit lets the head go. */
+static uint64_t allowed_ns(const struct sched *s, const struct sched_flow *flow)
+{
+    const struct sched_terms *terms = heads_terms(flow);
+
+    if (!waits_at_limit(s, flow))
+        return 0;
+    uint64_t arrival_ns = flow->queue.head->arrival_ns;
+    const bool later = flow->limit_ns >= arrival_ns;
+    return rate_from_ns(later ? flow->limit_ns : arrival_ns, later ? flow->limit_rest : 0,
+                        terms->burst, terms->limit_per_s);
+}
+
+/* Takes the flow out of all heaps. */
+static void unplace(struct sched *s, const struct sched_flow *flow)
+{
+    if (heap_has(&s->reserve, flow->slot))
+        heap_remove(&s->reserve, flow->slot);
+    if (heap_has(&s->ready, flow->slot))
+        heap_remove(&s->ready, flow->slot);
+    else if (heap_has(&s->parked, flow->slot))
+        heap_remove(&s->parked, flow->slot);
+}
+
+/* Puts the flow where its head belongs. */
+static void place(struct sched *s, const struct sched_flow *flow)
+{
+    const struct sched_item *head = flow->queue.head;
+
+    unplace(s, flow);
+    if (head == NULL)
+        return;
+    if (heads_terms(flow)->reservation_per_s != 0)
+        heap_push(&s->reserve, flow->slot, reserve_tag_ns(flow), 0, head->sequence);
+    uint64_t from_ns = allowed_ns(s, flow);
+    if (from_ns > s->now_ns)
+        heap_push(&s->parked, flow->slot, from_ns, 0, head->sequence);
+    else
+        heap_push(&s->ready, flow->slot, flow->tag, 0, head->sequence);
+}
+
+static enum sched_verdict mclock_admit(struct sched *s, struct sched_flow *flow, uint64_t cost)
+{
+    const struct sched_terms *terms = heads_terms(flow);
+
+    if (!s->options.refuse_at_limit || terms->limit_per_s == 0)
+        return SCHED_OK;
+    if (rate_from_ns(flow->limit_ns, flow->limit_rest, terms->burst, terms->limit_per_s) >
+        s->now_ns)
+        return SCHED_AT_LIMIT;
+    if (flow->limit_ns < s->now_ns) {
+        flow->limit_ns = s->now_ns;
+        flow->limit_rest = 0;
+    }
+    rate_charge(&flow->limit_ns, &flow->limit_rest, cost, terms->limit_per_s);
+    return SCHED_OK;
+}
+
+static void mclock_enter(struct sched *s)
+{
+    for (uint64_t i = 0; i < s->flows; i++)
+        place(s, s->slots[i]);
+}
+
+static void mclock_leave(struct sched *s)
+{
+    heap_clear(&s->ready);
+    heap_clear(&s->parked);
+    heap_clear(&s->reserve);
+}
+
+static void mclock_queue(struct sched *s, struct sched_item *item)
+{
+    struct sched_flow *flow = item->flow;
+    const bool first = flow->queue.head == NULL;
+
+    item->aside = s->vtime;
+    queue_push_back(&flow->queue, item);
+    if (first) {
+        tags_wake(s, flow);
+        place(s, flow);
+    }
+}
+
+/* Whether the smallest R is due. */
+static bool reserve_due(const struct sched *s)
+{
+    return s->reserve.count > 0 && s->reserve.entries[0].tag <= s->now_ns;
+}
+
+static struct sched_item *mclock_peek(struct sched *s)
+{
+    while (s->parked.count > 0 && s->parked.entries[0].tag <= s->now_ns)
+        place(s, s->slots[s->parked.entries[0].slot]);
+    if (reserve_due(s))
+        return s->slots[s->reserve.entries[0].slot]->queue.head;
+    return s->ready.count > 0 ? start_tags_peek(s) : NULL;
+}
+
+static void charge_time(struct sched *s, struct sched_flow *flow, struct sched_item *item)
+{
+    const struct sched_terms *terms = heads_terms(flow);
+
+    if (item->reserved) {
+        if (flow->reserve_ns < item->arrival_ns) {
+            flow->reserve_ns = item->arrival_ns;
+            flow->reserve_rest = 0;
+        }
+        rate_charge(&flow->reserve_ns, &flow->reserve_rest, item->cost, terms->reservation_per_s);
+    }
+    if (waits_at_limit(s, flow)) {
+        if (flow->limit_ns < item->arrival_ns) {
+            flow->limit_ns = item->arrival_ns;
+            flow->limit_rest = 0;
+        }
+        rate_charge(&flow->limit_ns, &flow->limit_rest, item->cost, terms->limit_per_s);
+    }
+}
+
+static void mclock_take(struct sched *s, struct sched_item *item)
+{
+    struct sched_flow *flow = item->flow;
+
+    assert(flow->queue.head == item);
+    item->reserved = reserve_due(s) && s->reserve.entries[0].slot == flow->slot;
+    queue_pop_front(&flow->queue);
+    tags_take(s, flow, item);
+    tags_heed_arrival(flow);
+    charge_time(s, flow, item);
+    place(s, flow);
+    queue_push_back(&s->out, item);
+    if (!item->reserved)
+        s->vtime = vtime_later(s->vtime, item->start);
+}
+
+static void mclock_put_back(struct sched *s, struct sched_item *item)
+{
+    struct sched_flow *flow = item->flow;
+    const struct sched_terms *terms = heads_terms(flow);
+
+    tags_put_back(flow, item);
+    item->aside = item->start;
+    if (item->reserved && terms->reservation_per_s != 0)
+        rate_refund(&flow->reserve_ns, &flow->reserve_rest, item->cost, terms->reservation_per_s);
+    if (waits_at_limit(s, flow))
+        rate_refund(&flow->limit_ns, &flow->limit_rest, item->cost, terms->limit_per_s);
+    queue_push_front(&flow->queue, item);
+    place(s, flow);
+}
+
+static void mclock_remove(struct sched *s, struct sched_item *item)
+{
+    struct sched_flow *flow = item->flow;
+    const struct sched_terms *terms = heads_terms(flow);
+    const bool was_head = flow->queue.head == item;
+
+    queue_remove(&flow->queue, item);
+    if (s->options.refuse_at_limit && terms->limit_per_s != 0)
+        rate_refund(&flow->limit_ns, &flow->limit_rest, item->cost, terms->limit_per_s);
+    if (!was_head)
+        return;
+    tags_heed_arrival(flow);
+    place(s, flow);
+}
+
+static void mclock_done(struct sched *s, struct sched_item *item, uint64_t true_cost)
+{
+    struct sched_flow *flow = item->flow;
+    const struct sched_terms *terms = heads_terms(flow);
+    bool changed = false;
+
+    tags_correct(flow, item, true_cost);
+    if (item->reserved)
+        changed = rate_correct(&flow->reserve_ns, &flow->reserve_rest, item->cost, true_cost,
+                               terms->reservation_per_s);
+    if (rate_correct(&flow->limit_ns, &flow->limit_rest, item->cost, true_cost, terms->limit_per_s))
+        changed = true;
+    item->reserved = false;
+    if (changed)
+        place(s, flow);
+}
+
+static void mclock_changed(struct sched *s, struct sched_flow *flow)
+{
+    if (flow != NULL)
+        place(s, flow);
+    else
+        mclock_enter(s);
+}
+
+static uint64_t mclock_wake_ns(const struct sched *s)
+{
+    uint64_t reserve_ns = s->reserve.count > 0 ? s->reserve.entries[0].tag : SCHED_NEVER_NS;
+    uint64_t parked_ns = s->parked.count > 0 ? s->parked.entries[0].tag : SCHED_NEVER_NS;
+
+    return reserve_ns < parked_ns ? reserve_ns : parked_ns;
+}
+
+const struct sched_ops sched_mclock_ops = {
+    .name = "mclock",
+    .heaps = SCHED_HEAPS_PARKED | SCHED_HEAPS_RESERVE | SCHED_HEAPS_COOLING,
+    .stamps_arrival = true,
+    .admit = mclock_admit,
+    .enter = mclock_enter,
+    .leave = mclock_leave,
+    .queue = mclock_queue,
+    .peek = mclock_peek,
+    .take = mclock_take,
+    .put_back = mclock_put_back,
+    .remove = mclock_remove,
+    .done = mclock_done,
+    .changed = mclock_changed,
+    .wake_ns = mclock_wake_ns,
+};
