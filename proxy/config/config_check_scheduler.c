@@ -85,13 +85,17 @@ static void check_terms(struct config_flow *flow, enum sched_algorithm algorithm
 
 /* ------------------------------------------------------------------ windows */
 
-/* The largest cost of a request in what the depth counts; 0: not known. */
+/* The largest cost of a request in what the depth counts, or as much of it as is known; 0: nothing
+ * is. */
 static uint64_t largest_cost(const struct config_pool *pool)
 {
     uint64_t largest = 1;
 
     if (pool->depth_unit == CONFIG_DEPTH_REQUESTS || pool->cost.by == CONFIG_COST_REQUEST) {
         return 1;
+    }
+    if (pool->cost.by == CONFIG_COST_HEADER) {
+        return pool->cost.max;
     }
     if (pool->cost.by != CONFIG_COST_TABLE) {
         return 0;

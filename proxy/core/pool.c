@@ -322,10 +322,15 @@ static void forget_flow(struct lane *lane, struct flow *flow)
     free(flow);
 }
 
-void pool_retire_flows(struct lane *lane, unsigned budget)
+void pool_retire_flows(struct lane *lane, unsigned budget, uint64_t now_ns)
 {
     struct sched_flow *idle;
 
+    if (lane->flows == NULL)
+        return;
+    /* Rates are forgotten with time, of which a scheduler hears with requests. */
+    if (sched_queued(lane->sched) == 0)
+        sched_dispatch(lane->sched, now_ns);
     while (budget-- > 0 && (idle = sched_retire_next(lane->sched)) != NULL)
         forget_flow(lane, container_of(idle, struct flow, sched));
 }

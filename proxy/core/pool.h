@@ -176,7 +176,7 @@ void pool_switch_algorithm(struct lane *lane, enum sched_algorithm algorithm);
 struct flow *pool_flow_for(struct exchange *exchange);
 
 /* Forgets up to `budget` idle keyed instances. Under the lock. */
-void pool_retire_flows(struct lane *lane, unsigned budget);
+void pool_retire_flows(struct lane *lane, unsigned budget, uint64_t now_ns);
 
 /* The exchange was not queued: forgets its instance when that was made for it alone, since nothing
  * would retire it. Under the lock. */

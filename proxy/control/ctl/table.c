@@ -15,6 +15,7 @@ static const struct column pool_columns[] = {
     {"POOL", COLUMN_TEXT, "name", NULL},
     {"PROTOCOL", COLUMN_TEXT, "protocol", NULL},
     {"ALGORITHM", COLUMN_TEXT, "algorithm", NULL},
+    {"OPTIONS", COLUMN_OPTIONS, "algorithm", NULL},
     {"DEPTH", COLUMN_COUNT, "depth", NULL},
     {"QUEUED", COLUMN_COUNT, "queue_length", NULL},
     {"AT-SERVERS", COLUMN_COUNT, "outstanding", NULL},
@@ -32,6 +33,9 @@ static const struct column flow_columns[] = {
     {"FLOW", COLUMN_TEXT, "name", NULL},
     {"WEIGHT", COLUMN_COUNT, "weight", NULL},
     {"SHARE", COLUMN_PERCENT, "share", NULL},
+    {"TARGET", COLUMN_TARGET, "target_seconds", NULL},
+    {"RESERVED", COLUMN_RATE, "reservation_per_second", NULL},
+    {"LIMIT", COLUMN_RATE, "limit_per_second", NULL},
     {"INSTANCES", COLUMN_COUNT, "instances", NULL},
     {"QUEUED", COLUMN_COUNT, "queue_length", NULL},
     {"AT-SERVERS", COLUMN_COUNT, "outstanding", NULL},
@@ -40,6 +44,7 @@ static const struct column flow_columns[] = {
     {"IN", COLUMN_BYTES, "bytes_in", NULL},
     {"OUT", COLUMN_BYTES, "bytes_out", NULL},
     {"REFUSED", COLUMN_COUNT, "refused", NULL},
+    {"AT-LIMIT", COLUMN_COUNT, "at_limit", NULL},
     {"WAIT-MEAN", COLUMN_SECONDS, "wait", "mean_seconds"},
     {"WAIT-P99", COLUMN_SECONDS, "wait", "p99_seconds"},
     {"SERVICE-P99", COLUMN_SECONDS, "service", "p99_seconds"},
@@ -141,7 +146,11 @@ static void format_cell(char *cell, enum column_kind kind, const json_t *value)
         format_text(cell, json_string_value(value));
     else if (kind == COLUMN_TEXT || !json_is_number(value))
         format_text(cell, "-");
-    else if (kind == COLUMN_SECONDS)
+    else if (number == 0 && (kind == COLUMN_RATE || kind == COLUMN_TARGET))
+        format_text(cell, "-");
+    else if (kind == COLUMN_RATE)
+        snprintf(cell, CELL_BYTES, "%.0f/s", number);
+    else if (kind == COLUMN_SECONDS || kind == COLUMN_TARGET)
         table_format_seconds(cell, CELL_BYTES, number);
     else if (kind == COLUMN_BYTES)
         table_format_bytes(cell, CELL_BYTES, number);
@@ -151,10 +160,37 @@ static void format_cell(char *cell, enum column_kind kind, const json_t *value)
         snprintf(cell, CELL_BYTES, "%.0f", number);
 }
 
+/* The options that the row's algorithm reads. */
+static void format_options(char *cell, const json_t *row)
+{
+    const char *algorithm = json_string_value(json_object_get(row, "algorithm"));
+    const char *at_limit = json_string_value(json_object_get(row, "at_limit_policy"));
+    double capacity = json_number_value(json_object_get(row, "capacity_per_second"));
+    char ageing[32];
+
+    table_format_seconds(ageing, sizeof(ageing),
+                         json_number_value(json_object_get(row, "ageing_seconds")));
+    snprintf(cell, CELL_BYTES, "-");
+    if (algorithm == NULL)
+        return;
+    if (strcmp(algorithm, "hybrid") == 0)
+        snprintf(cell, CELL_BYTES, "slack=%.0f", json_number_value(json_object_get(row, "slack")));
+    else if (strcmp(algorithm, "scf") == 0)
+        snprintf(cell, CELL_BYTES, "ageing=%s", ageing);
+    else if (strcmp(algorithm, "mclock") == 0 && at_limit != NULL)
+        snprintf(cell, CELL_BYTES, "at-limit=%s", at_limit);
+    else if (strcmp(algorithm, "wfq") == 0 && capacity > 0)
+        snprintf(cell, CELL_BYTES, "capacity=%.0f/s", capacity);
+}
+
 static void format_member(char *cell, const struct column *column, const json_t *row)
 {
     const json_t *value = json_object_get(row, column->key);
 
+    if (column->kind == COLUMN_OPTIONS) {
+        format_options(cell, row);
+        return;
+    }
     /* Nothing measured is not a time of zero. */
     if (column->member != NULL && json_integer_value(json_object_get(value, "count")) == 0)
         value = NULL;
@@ -180,7 +216,7 @@ static void print_cell(FILE *out, const struct column *column, const char *cell,
 {
     int fill = (int)(width - width_of(cell));
 
-    if (column->kind != COLUMN_TEXT)
+    if (column->kind != COLUMN_TEXT && column->kind != COLUMN_OPTIONS)
         fprintf(out, "%*s%s", fill, "", cell);
     else
         fprintf(out, "%s%*s", cell, last ? 0 : fill, "");

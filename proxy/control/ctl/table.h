@@ -14,6 +14,9 @@ enum column_kind {
     COLUMN_BYTES,   /* 1.5MiB */
     COLUMN_SECONDS, /* 1.50ms */
     COLUMN_PERCENT, /* of a value from 0 to 1 */
+    COLUMN_RATE,    /* 100/s; 0 is none */
+    COLUMN_TARGET,  /* as SECONDS; 0 is none */
+    COLUMN_OPTIONS, /* text: what a pool's algorithm was told; out of several keys */
 };
 
 struct column {

@@ -299,7 +299,7 @@ static void pump_locked(struct gate_side *side, struct pump_result *result, uint
     {
         if (sched_queued(lane->sched) > 0 && gate_lane_is_out(lane, now_ns))
             flush_lane(side, lane, &result->refused, now_ns);
-        pool_retire_flows(lane, RETIRE_PER_PUMP);
+        pool_retire_flows(lane, RETIRE_PER_PUMP, now_ns);
     }
     /* Most were dispatched at once and never need the timer. */
     STAILQ_FOREACH(exchange, &waiting, submit_link)
@@ -382,7 +382,7 @@ static void on_queue_timeout(struct timer *timer, uint64_t now_ns)
     }
     pthread_mutex_unlock(&pool->lock);
     if (expired) {
-        /* The one behind it may be due at another time. */
+        /* The one behind it may be due, or fit, where this one did not. */
         loop_add_pump(exchange->loop, &side_of(exchange)->hook);
         exchange->ops->refused(exchange, REFUSAL_TIMEOUT);
     }

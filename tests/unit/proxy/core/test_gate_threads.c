@@ -30,7 +30,7 @@ struct side {
     struct job jobs[AT_A_TIME];
     struct job *idle[AT_A_TIME];
     unsigned idle_count;
-    unsigned submitted, ended, answered, cancelled, given_up;
+    unsigned submitted, ended, answered, cancelled, given_up, refused;
     uint32_t random;
 };
 
@@ -66,8 +66,11 @@ static void on_dispatched(struct exchange *exchange)
 
 static void on_refused(struct exchange *exchange, enum refusal refusal)
 {
-    (void)refusal;
-    end_job(container_of(exchange, struct job, exchange));
+    struct job *job = container_of(exchange, struct job, exchange);
+
+    assert_int_equal(refusal, REFUSAL_AT_LIMIT);
+    job->side->refused++;
+    end_job(job);
 }
 
 static void on_released(struct exchange *exchange)
@@ -164,13 +167,20 @@ static void start_sides(struct side *sides, struct world *world)
 
 static void change_things(struct world *world)
 {
-    static const char *const algorithms[] = {"fifo", "sfq", "sfqd", "min-sfqd"};
-    char why[100];
+    static const char *const limits[] = {"1000000/s", "none", "5000/s"};
+    char why[200];
 
-    for (unsigned i = 0; i < 200; i++) {
+    for (unsigned i = 0; i < 20 * SCHED_ALGORITHMS; i++) {
+        const char *algorithm = sched_algorithm_name((enum sched_algorithm)(i % SCHED_ALGORITHMS));
         assert_int_equal(admin_set_weight(world->runtime, "farm", "gold", 1 + i % 5, why, 100), 0);
-        assert_int_equal(
-            admin_set_algorithm(world->runtime, "farm", algorithms[i % 4], why, sizeof(why)), 0);
+        assert_int_equal(admin_set_algorithm(world->runtime, "farm", algorithm, why, sizeof(why)),
+                         0);
+        assert_int_equal(admin_set_flow(world->runtime, "farm", i % 2 ? "gold" : "users", "limit",
+                                        limits[i % 3], why, sizeof(why)),
+                         0);
+        assert_int_equal(admin_set_pool(world->runtime, "farm", "at-limit",
+                                        i % 5 ? "wait" : "refuse", why, sizeof(why)),
+                         0);
         assert_int_equal(
             admin_set_server_depth(world->runtime, "farm", "a", 1 + i % 3, why, sizeof(why)), 0);
         assert_true(view_of(world).outstanding <= 6);
@@ -192,6 +202,7 @@ static void every_request_has_one_end_on_its_own_thread(void **state)
                    "            { name: users, weight: 1, by: client-address, key-limit: 4 }]\n");
     unsigned answered = 0;
     unsigned cancelled = 0;
+    unsigned refused = 0;
 
     (void)state;
     assert_non_null(sides);
@@ -203,14 +214,17 @@ static void every_request_has_one_end_on_its_own_thread(void **state)
         assert_int_equal(sides[i].submitted, EACH);
         answered += sides[i].answered;
         cancelled += sides[i].cancelled + sides[i].given_up;
+        refused += sides[i].refused;
     }
-    set_clock(&world, loop_clock_ns());
+    /* By then no rate has anything left to remember. */
+    set_clock(&world, loop_clock_ns() + SECOND_NS);
     for (unsigned i = 0; i < 20; i++) {
         gate_kick(pool_of(&world));
         settle_all(&world);
     }
     struct flow_meters meters = view_of(&world).meters;
-    assert_int_equal(answered + cancelled, WORKERS * EACH);
+    assert_int_equal(answered + cancelled + refused, WORKERS * EACH);
+    assert_int_equal(meters.at_limit, refused);
     assert_int_equal(meters.requests, answered);
     assert_int_equal(meters.cancelled, cancelled);
     assert_int_equal(pool_find_class(pool_of(&world), "users")->instances, 0);
