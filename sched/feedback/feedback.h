@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * feedback.h: moves weights so that flows meet their response-time targets.
+ *
+ * Shares say who gets how much of a service; users feel response times. A loop (struct
+ * sched_feedback) holds the flows of one scheduler. Once per period, one second or more, the caller
+ * fills in what each flow experienced and steps the loop; the loop then says what each weight
+ * should be. It changes the weights of flows that have a target, within the limits given for each,
+ * and of no others.
+ *
+ *      scheduler --- completions, response, waiting ---> sample --.
+ *          ^                                                      | sched_feedback_step
+ *          '--- sched_flow_set_weight <--- flow->weight <---------'
+ *
+ * Use:
+ *     for each flow: flow->sample = what it did since the last step;
+ *     sched_feedback_step(&loop);
+ *     for each flow whose `moved` is set: sched_flow_set_weight(s, ..., flow->weight);
+ *
+ * States of a flow with a target T; R is the response measured, `room` is room_percent of T:
+ *
+ *                               R > T, twice in a row
+ *          .----> MET <---------------------------------------> RAISING --- at weight_max ---.
+ *          |     |   ^            R <= T                           |                         v
+ *   UNKNOWN      |   |                                             | no way          AT_LIMIT
+ *    nothing     v   |                                             v                         |
+ *    measured   LOWERING                                       INFEASIBLE <--- for long -----'
+ *                R < room for long, weight above the configured one
+ *
+ *   MET         on target, or not known to be off it yet. The weight rests.
+ *   RAISING     off target: the weight goes up, one step per decision.
+ *   LOWERING    on target with much room: the weight goes back to the configured one; and below it,
+ *               down to weight_min, when another flow is off its target and can't help itself.
+ *   AT_LIMIT    off target with the weight at weight_max.
+ *   INFEASIBLE  off target, and raising the weight can't help. Any of:
+ *                 - the time at the service alone exceeds the target (weights only shorten
+ * waiting);
+ *                 - nobody has anything left to give: the active flows that have no target, or are
+ *                   on theirs, hold less than 1/16 of the active weight together;
+ *                 - raising it has driven another flow off its target three times: it stands back
+ *                   for a while, longer each time;
+ *                 - it has been at weight_max for long (8 measurements).
+ *               Said at once, withdrawn when the target has been met four times in a row.
+ *
+ * What decides, in order: only measurements. A measurement is the mean of the samples since the
+ * last one, weighted by completions, as soon as they have min_samples completions between them.
+ * Samples of the period in which a weight was changed are not used. A flow of which nothing
+ * completes while something waits longer than twice the target counts as measured with that wait.
+ *
+ * Why it does not oscillate
+ *   1. The service is monotone: a higher weight never lengthens a flow's response for long, so the
+ *      direction of a step is never wrong, only its size or its moment.
+ *   2. Moment: no step while the response is still going the right way by more than 1/8 between two
+ *      measurements (a backlog drains for long after its cause is gone), and none on less than two
+ *      (raising) or four (lowering) measurements in a row.
+ *   3. Size: a step is at most 1/4 of the weight (at least 1). Each reversal, a step down after one
+ *      up or the other way round, halves it, down to 1/32; eight steps in one direction double it.
+ *   4. Between T and `room` nothing is done. Where the response changes less than by that factor
+ * for one step of the weight, a flow that has crossed T in one step is within the band and rests.
+ *   5. Where the service is steeper (close to saturation it may be as steep as one likes), rests
+ * end the matter: after a reversal no other one is begun by choice for a number of periods that
+ *      doubles with each, 16 to 4096. The only reversal that need not wait is up, because the
+ * target is missed, and that presupposes a step down before it. So under a steady load there are at
+ *      most 2 log2(n / 16) + 2 reversals in n periods up to 4096, then 2 in each 4096. The rest
+ *      halves again after four times its length without a step.
+ *   6. Two flows can't chase each other: up is the only direction in which a flow off its target
+ *      moves, limits end it, and the one that harms the other stands back.
+ *
+ * Memory and threads: everything is embedded in the caller's objects, nothing is allocated, nothing
+ * has to be undone but sched_feedback_remove before a flow's memory goes. Calls on one loop are to
+ * be serialised by the caller. No clock: time is counted in periods. Whole numbers only; the same
+ * samples always give the same weights. A step is O(flows^2) at worst, in flows with a target that
+ * have just gone off it, else O(flows).
+ */
+#ifndef SPILLWAY_SCHED_FEEDBACK_FEEDBACK_H
+#define SPILLWAY_SCHED_FEEDBACK_FEEDBACK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Range of weights, as everywhere in sched/. */
+#define SCHED_FEEDBACK_WEIGHT_MIN UINT32_C(1)
+#define SCHED_FEEDBACK_WEIGHT_MAX UINT32_C(1000000)
+
+/* Longest target: about 78 hours. Longer times in samples count as this. */
+#define SCHED_FEEDBACK_TIME_NS_MAX (UINT64_C(1) << 48)
+
+enum sched_feedback_state {
+    SCHED_FEEDBACK_NO_TARGET,
+    SCHED_FEEDBACK_UNKNOWN,
+    SCHED_FEEDBACK_MET,
+    SCHED_FEEDBACK_RAISING,
+    SCHED_FEEDBACK_LOWERING,
+    SCHED_FEEDBACK_AT_LIMIT,
+    SCHED_FEEDBACK_INFEASIBLE
+};
+#define SCHED_FEEDBACK_STATES 7
+
+/* All 0 is a valid set. */
+struct sched_feedback_params {
+    uint32_t min_samples;  /* completions a measurement takes; 0: 32 */
+    uint32_t room_percent; /* much room: response below this part of the target, 10..90; 0: 50 */
+};
+
+/* What is wanted of a flow. */
+struct sched_feedback_terms {
+    uint64_t target_ns; /* response time not to be exceeded; 0: none, the weight is left alone; at
+                           most SCHED_FEEDBACK_TIME_NS_MAX */
+    uint32_t weight;    /* the configured one: where the loop starts and returns to. Steps are whole
+                           numbers of at least 1, so weights below 16 move coarsely */
+    uint32_t weight_min; /* 1 <= weight_min <= weight <= weight_max <= 1000000; not looked at */
+    uint32_t weight_max; /* without a target */
+};
+
+/*
+ * What a flow experienced in one period. Means, or one percentile throughout: whichever the target
+ * is meant for. Percentiles of several periods are averaged, where a measurement takes several.
+ */
+struct sched_feedback_sample {
+    uint64_t completions;    /* requests that ended; 0: the times below are not looked at */
+    uint64_t response_ns;    /* from arrival to the end of the reply */
+    uint64_t wait_ns;        /* what of it was spent queued here; when not known: response_ns */
+    uint64_t oldest_wait_ns; /* how long the oldest queued request has waited; 0: none, not known */
+    uint32_t active;         /* flows of this weight that had requests: 0 or 1, or for a class whose
+                                flows are made per key their number */
+};
+
+struct sched_feedback;
+
+/* One flow. The caller writes `sample`, and may read what is before it. */
+struct sched_feedback_flow {
+    uint32_t weight; /* what it should be now */
+    bool moved;      /* the last step changed it */
+    enum sched_feedback_state state;
+    uint64_t measured_ns; /* response at the last measurement; 0: none yet */
+    uint32_t reversals;   /* since the flow was added or its terms changed */
+
+    struct sched_feedback_sample sample; /* of this period; cleared by sched_feedback_step */
+
+    /* Private. */
+    struct sched_feedback_terms terms;
+    struct sched_feedback *loop;
+    struct sched_feedback_flow *next;
+    struct sched_feedback_flow *prev;
+    uint64_t completions;     /* collected for the next measurement */
+    unsigned __int128 sum_ns; /* of response times, and of waits */
+    unsigned __int128 wait_sum_ns;
+    uint64_t before_ns;   /* response at the measurement before the last; 0: none */
+    uint64_t service_ns;  /* at the last measurement */
+    uint32_t collecting;  /* periods since the collection began */
+    uint32_t history;     /* of measurements: bit 0 the last one, 1 = above the target */
+    uint32_t meets;       /* measurements in a row on target, */
+    uint32_t rooms;       /* and with much room */
+    uint32_t limits;      /* misses at weight_max in a row */
+    uint32_t step;        /* in 1/1024 of the weight */
+    uint32_t run;         /* steps in the present direction */
+    int8_t direction;     /* of the last step: 1, -1; 0: none yet */
+    bool measured;        /* this period brought a measurement */
+    bool settling;        /* the weight has just been changed */
+    bool doubtful;        /* off target lately: nothing is to be taken from it */
+    bool off;             /* off target */
+    bool trusted;         /* on target for some time before that */
+    bool fell_off;        /* this measurement ended that */
+    uint32_t rest;        /* periods until a reversal may be begun by choice */
+    uint32_t rest_next;   /* and how long the next rest will be */
+    uint64_t lowest_ns;   /* lowest measurement since it was raised last */
+    uint64_t calm_ns;     /* the same when the last way down failed; 0: none has */
+    uint32_t calms;       /* measurements in a row below half of calm_ns */
+    uint32_t still;       /* periods without a step */
+    uint32_t since_raise; /* periods */
+    uint32_t harms;       /* flows driven off their targets */
+    uint32_t stand_back;  /* periods until it may be raised again */
+    uint32_t stand_back_next;
+};
+
+struct sched_feedback {
+    struct sched_feedback_params params;
+    struct sched_feedback_flow *flows;
+};
+
+/* An empty loop. 0, or -EINVAL when a parameter is out of range. */
+int sched_feedback_init(struct sched_feedback *loop, const struct sched_feedback_params *params);
+
+/*
+ * Adds a flow, whose memory may be uninitialised, with the configured weight. 0, or -EINVAL when a
+ * term is out of range (the flow is not added).
+ */
+int sched_feedback_add(struct sched_feedback *loop, struct sched_feedback_flow *flow,
+                       const struct sched_feedback_terms *terms);
+
+/* Takes a flow out; it must be in the loop. */
+void sched_feedback_remove(struct sched_feedback *loop, struct sched_feedback_flow *flow);
+
+/*
+ * Changes what is wanted of a flow that is in a loop: it starts again from the configured weight
+ * with nothing measured; terms equal to the present ones change nothing. 0, or -EINVAL when one is
+ * out of range (the old ones stay).
+ */
+int sched_feedback_set_terms(struct sched_feedback_flow *flow,
+                             const struct sched_feedback_terms *terms);
+
+/*
+ * One period has passed. Reads and clears each flow's sample, then sets weight, moved and state.
+ * How many flows' weights were changed.
+ */
+unsigned sched_feedback_step(struct sched_feedback *loop);
+
+/* How many flows are infeasible. O(flows). */
+unsigned sched_feedback_infeasible(const struct sched_feedback *loop);
+
+/* "no-target", "unknown", "met", "raising", "lowering", "at-limit", "infeasible". */
+const char *sched_feedback_state_name(enum sched_feedback_state state);
+
+#endif
