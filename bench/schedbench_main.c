@@ -6,6 +6,7 @@
  *
  *   algorithm, mode, flows, queued, depth, weights, costs, seed   what ran
  *   ns              per turn (enqueue + dispatch + complete): the median of the batches
+ *   low_ns          the tenth part of the batches was faster: the same on a quieter machine
  *   mean_ns         all batches' time by all turns
  *   cpu_ns          the same by the thread's processor time
  *   turns           how many were timed
@@ -72,6 +73,7 @@ struct options {
 struct timing {
     uint64_t turns;
     double median_ns;
+    double low_ns;
     double mean_ns;
     double cpu_ns;
 };
@@ -289,6 +291,7 @@ static int measure(struct turns *turns, const struct options *options, struct ti
     timing->cpu_ns = (double)cpu_ns / (double)timing->turns;
     qsort(batch_ns, count, sizeof(*batch_ns), compare_doubles);
     timing->median_ns = batch_ns[count / 2];
+    timing->low_ns = batch_ns[count / 10];
     error = 0;
 out:
     free(batch_ns);
@@ -305,8 +308,9 @@ static void print_result(const struct turns *turns, const char *name, const stru
            name, mode_names[plan->mode], plan->flows, plan->queued, plan->depth,
            plan->random_weights ? "random" : "equal", plan->random_costs ? "random" : "equal",
            plan->pinned ? "true" : "false", plan->seed);
-    printf(", \"ns\": %.2f, \"mean_ns\": %.2f, \"cpu_ns\": %.2f, \"turns\": %" PRIu64,
-           timing->median_ns, timing->mean_ns, timing->cpu_ns, timing->turns);
+    printf(", \"ns\": %.2f, \"low_ns\": %.2f, \"mean_ns\": %.2f, \"cpu_ns\": %.2f"
+           ", \"turns\": %" PRIu64,
+           timing->median_ns, timing->low_ns, timing->mean_ns, timing->cpu_ns, timing->turns);
     printf(", \"flow_bytes\": %zu, \"item_bytes\": %zu, \"flow_heap_bytes\": ",
            sizeof(struct sched_flow), sizeof(struct sched_item));
     if (plan->mode == TURNS_LIFE)
