@@ -6,6 +6,7 @@
  * control plane's API (control/api/api.h), and the answer is printed. Exit statuses: 0 done, 1 the
  * proxy refused, 64 the command line is wrong, 69 the proxy can't be reached.
  */
+#include "proxy/control/ctl/calibrate.h"
 #include "proxy/control/ctl/client.h"
 #include "proxy/control/ctl/table.h"
 #include "proxy/control/version.h"
@@ -47,6 +48,8 @@ static void usage(FILE *out)
             "  drain POOL/SERVER                           no new requests for the server\n"
             "  ready POOL/SERVER                           and again\n"
             "  reload                                      the configuration file\n"
+            "  calibrate nfs HOST:PORT/EXPORT | http URL...  measures a server's operations and\n"
+            "                                              prints a `cost`; calibrate --help\n"
             "Options:\n"
             "  -s, --socket SOCKET   default $SPILLWAY_SOCKET, else " DEFAULT_SOCKET "\n"
             "  -t, --timeout SECONDS to wait for an answer (default 60)\n"
@@ -399,6 +402,16 @@ static bool parse_options(int argc, char **argv, struct ctl *ctl, int *status)
     return true;
 }
 
+/* A full disk or a closed pipe must not look like an empty proxy. */
+static int finish_output(int status)
+{
+    if ((fflush(stdout) != 0 || ferror(stdout)) && status == EXIT_SUCCESS) {
+        fprintf(stderr, "spillctl: can't write the answer\n");
+        status = EXIT_REFUSED;
+    }
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     struct ctl ctl = {.socket = getenv("SPILLWAY_SOCKET"), .timeout_s = TIMEOUT_S};
@@ -408,16 +421,15 @@ int main(int argc, char **argv)
         ctl.socket = DEFAULT_SOCKET;
     if (!parse_options(argc, argv, &ctl, &status))
         return status;
+    /* Asks a server, not the proxy, and has options of its own. */
+    if (optind < argc && strcmp(argv[optind], "calibrate") == 0) {
+        status = calibrate_command(argc - optind, argv + optind, ctl.timeout_s, ctl.json);
+        return finish_output(status);
+    }
     int count = take_late_options(&ctl, argv + optind, argc - optind);
     if (count == 0) {
         usage(stderr);
         return EXIT_USAGE;
     }
-    status = run_command(&ctl, argv + optind, count);
-    /* A full disk or a closed pipe must not look like an empty proxy. */
-    if ((fflush(stdout) != 0 || ferror(stdout)) && status == EXIT_SUCCESS) {
-        fprintf(stderr, "spillctl: can't write the answer\n");
-        status = EXIT_REFUSED;
-    }
-    return status;
+    return finish_output(run_command(&ctl, argv + optind, count));
 }

@@ -164,3 +164,151 @@ size_t nfs3_call_readdirplus(uint8_t *buf, size_t size, const struct nfs3_client
     rpc_put_u32(&w, maxcount);
     return rpc_writer_finish(&w, 0);
 }
+
+size_t nfs3_call_fsstat(uint8_t *buf, size_t size, const struct nfs3_client *c, uint32_t xid,
+                        struct rpc_slice handle)
+{
+    return simple_call(buf, size, c, xid, NFS3_PROC_FSSTAT, &handle);
+}
+
+size_t nfs3_call_pathconf(uint8_t *buf, size_t size, const struct nfs3_client *c, uint32_t xid,
+                          struct rpc_slice handle)
+{
+    return simple_call(buf, size, c, xid, NFS3_PROC_PATHCONF, &handle);
+}
+
+size_t nfs3_call_readlink(uint8_t *buf, size_t size, const struct nfs3_client *c, uint32_t xid,
+                          struct rpc_slice handle)
+{
+    return simple_call(buf, size, c, xid, NFS3_PROC_READLINK, &handle);
+}
+
+/* sattr3 that sets the mode alone. */
+static void put_mode(struct rpc_writer *w, uint32_t mode)
+{
+    rpc_put_u32(w, 1);
+    rpc_put_u32(w, mode);
+    for (int unset = 0; unset < 5; unset++) /* uid, gid, size, atime, mtime */
+        rpc_put_u32(w, 0);
+}
+
+size_t nfs3_call_setattr(uint8_t *buf, size_t size, const struct nfs3_client *c, uint32_t xid,
+                         struct rpc_slice handle, uint32_t mode)
+{
+    struct rpc_writer w;
+
+    start(&w, buf, size, c, xid, NFS3_PROC_SETATTR);
+    put_handle(&w, handle);
+    put_mode(&w, mode);
+    rpc_put_u32(&w, 0); /* no guard */
+    return rpc_writer_finish(&w, 0);
+}
+
+size_t nfs3_call_mkdir(uint8_t *buf, size_t size, const struct nfs3_client *c, uint32_t xid,
+                       struct rpc_slice directory, const char *name, uint32_t mode)
+{
+    struct rpc_writer w;
+
+    start(&w, buf, size, c, xid, NFS3_PROC_MKDIR);
+    put_handle(&w, directory);
+    put_name(&w, name);
+    put_mode(&w, mode);
+    return rpc_writer_finish(&w, 0);
+}
+
+size_t nfs3_call_rmdir(uint8_t *buf, size_t size, const struct nfs3_client *c, uint32_t xid,
+                       struct rpc_slice directory, const char *name)
+{
+    return name_call(buf, size, c, xid, NFS3_PROC_RMDIR, directory, name);
+}
+
+size_t nfs3_call_symlink(uint8_t *buf, size_t size, const struct nfs3_client *c, uint32_t xid,
+                         struct rpc_slice directory, const char *name, const char *target)
+{
+    struct rpc_writer w;
+
+    start(&w, buf, size, c, xid, NFS3_PROC_SYMLINK);
+    put_handle(&w, directory);
+    put_name(&w, name);
+    put_mode(&w, 0777);
+    put_name(&w, target);
+    return rpc_writer_finish(&w, 0);
+}
+
+size_t nfs3_call_link(uint8_t *buf, size_t size, const struct nfs3_client *c, uint32_t xid,
+                      struct rpc_slice file, struct rpc_slice directory, const char *name)
+{
+    struct rpc_writer w;
+
+    start(&w, buf, size, c, xid, NFS3_PROC_LINK);
+    put_handle(&w, file);
+    put_handle(&w, directory);
+    put_name(&w, name);
+    return rpc_writer_finish(&w, 0);
+}
+
+size_t nfs3_call_rename(uint8_t *buf, size_t size, const struct nfs3_client *c, uint32_t xid,
+                        struct rpc_slice directory, const char *from, const char *to)
+{
+    struct rpc_writer w;
+
+    start(&w, buf, size, c, xid, NFS3_PROC_RENAME);
+    put_handle(&w, directory);
+    put_name(&w, from);
+    put_handle(&w, directory);
+    put_name(&w, to);
+    return rpc_writer_finish(&w, 0);
+}
+
+size_t nfs3_call_readdir(uint8_t *buf, size_t size, const struct nfs3_client *c, uint32_t xid,
+                         struct rpc_slice directory, uint64_t cookie, uint64_t verifier,
+                         uint32_t count)
+{
+    struct rpc_writer w;
+
+    start(&w, buf, size, c, xid, NFS3_PROC_READDIR);
+    put_handle(&w, directory);
+    rpc_put_u64(&w, cookie);
+    rpc_put_u64(&w, verifier);
+    rpc_put_u32(&w, count);
+    return rpc_writer_finish(&w, 0);
+}
+
+/* ------------------------------------------------------------------ what READDIR says */
+
+#define ATTRIBUTES_BYTES 84 /* fattr3 */
+
+enum rpc_parse nfs3_entries_begin(struct nfs3_entries *entries, const uint8_t *results, size_t len)
+{
+    struct rpc_reader *r = &entries->reader;
+    uint32_t status;
+    uint32_t given;
+
+    rpc_reader_init(r, results, len);
+    entries->cookie = 0;
+    if (!rpc_read_u32(r, &status) || !rpc_read_u32(r, &given))
+        return RPC_PARSE_NEED_MORE;
+    if (status != NFS3_STATUS_OK || given > 1)
+        return RPC_PARSE_GARBAGE;
+    if (!rpc_skip(r, given ? ATTRIBUTES_BYTES : 0) || !rpc_read_u64(r, &entries->verifier))
+        return RPC_PARSE_NEED_MORE;
+    return RPC_PARSE_OK;
+}
+
+enum rpc_parse nfs3_entries_next(struct nfs3_entries *entries, struct rpc_slice *name)
+{
+    struct rpc_reader *r = &entries->reader;
+    enum rpc_parse result;
+    uint32_t follows;
+
+    if (!rpc_read_u32(r, &follows))
+        return RPC_PARSE_NEED_MORE;
+    if (follows != 1)
+        return follows == 0 ? RPC_PARSE_NOT_EXPECTED : RPC_PARSE_GARBAGE;
+    if (!rpc_skip(r, 8)) /* the file's number */
+        return RPC_PARSE_NEED_MORE;
+    result = rpc_read_opaque(r, NFS3_NAME_MAX_BYTES, name);
+    if (result == RPC_PARSE_OK && !rpc_read_u64(r, &entries->cookie))
+        result = RPC_PARSE_NEED_MORE;
+    return result;
+}

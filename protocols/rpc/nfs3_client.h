@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NFSv3 calls for a client (the load generator): each writes one whole record, mark included, and
- * returns its bytes in the buffer, 0 when `size` is too small or a handle or name is too long.
- * NFS3_CALL_MAX_BYTES is always enough. Replies are read with rpc_parse_reply, nfs3_parse_reply,
- * mount3_parse_mnt_reply; MNT calls are in mount3.h. */
+/* NFSv3 calls for a client (load generator, calibration): each writes one whole record, mark
+ * included, and returns its bytes in the buffer, 0 when `size` is too small or a handle or name is
+ * too long. NFS3_CALL_MAX_BYTES is always enough. Replies are read with rpc_parse_reply,
+ * nfs3_parse_reply, nfs3_entries_begin, mount3_parse_mnt_reply; MNT calls are in mount3.h. */
 #ifndef SPILLWAY_PROTOCOLS_RPC_NFS3_CLIENT_H
 #define SPILLWAY_PROTOCOLS_RPC_NFS3_CLIENT_H
 
@@ -43,8 +43,44 @@ size_t nfs3_call_readdirplus(uint8_t *buf, size_t size, const struct nfs3_client
                              uint32_t dircount, uint32_t maxcount);
 size_t nfs3_call_fsinfo(uint8_t *buf, size_t size, const struct nfs3_client *c, uint32_t xid,
                         struct rpc_slice handle);
+size_t nfs3_call_fsstat(uint8_t *buf, size_t size, const struct nfs3_client *c, uint32_t xid,
+                        struct rpc_slice handle);
+size_t nfs3_call_pathconf(uint8_t *buf, size_t size, const struct nfs3_client *c, uint32_t xid,
+                          struct rpc_slice handle);
+size_t nfs3_call_readlink(uint8_t *buf, size_t size, const struct nfs3_client *c, uint32_t xid,
+                          struct rpc_slice handle);
+/* A SETATTR of the mode bits alone, without a guard. */
+size_t nfs3_call_setattr(uint8_t *buf, size_t size, const struct nfs3_client *c, uint32_t xid,
+                         struct rpc_slice handle, uint32_t mode);
+size_t nfs3_call_mkdir(uint8_t *buf, size_t size, const struct nfs3_client *c, uint32_t xid,
+                       struct rpc_slice directory, const char *name, uint32_t mode);
+size_t nfs3_call_rmdir(uint8_t *buf, size_t size, const struct nfs3_client *c, uint32_t xid,
+                       struct rpc_slice directory, const char *name);
+/* `target`: what the link says, at most NFS3_NAME_MAX_BYTES. */
+size_t nfs3_call_symlink(uint8_t *buf, size_t size, const struct nfs3_client *c, uint32_t xid,
+                         struct rpc_slice directory, const char *name, const char *target);
+size_t nfs3_call_link(uint8_t *buf, size_t size, const struct nfs3_client *c, uint32_t xid,
+                      struct rpc_slice file, struct rpc_slice directory, const char *name);
+/* Within one directory. */
+size_t nfs3_call_rename(uint8_t *buf, size_t size, const struct nfs3_client *c, uint32_t xid,
+                        struct rpc_slice directory, const char *from, const char *to);
+size_t nfs3_call_readdir(uint8_t *buf, size_t size, const struct nfs3_client *c, uint32_t xid,
+                         struct rpc_slice directory, uint64_t cookie, uint64_t verifier,
+                         uint32_t count);
 /* `count` 0: to the end of the file. */
 size_t nfs3_call_commit(uint8_t *buf, size_t size, const struct nfs3_client *c, uint32_t xid,
                         struct rpc_slice handle, uint64_t offset, uint32_t count);
+
+/* The entries of a READDIR's results, in order. */
+struct nfs3_entries {
+    struct rpc_reader reader;
+    uint64_t cookie;   /* of the entry found last, to go on behind it */
+    uint64_t verifier; /* likewise, for the next call */
+};
+
+/* OK, NEED_MORE, GARBAGE. The results are those of a call with status OK; they must stay. */
+enum rpc_parse nfs3_entries_begin(struct nfs3_entries *entries, const uint8_t *results, size_t len);
+/* The next entry's name. OK; NOT_EXPECTED when there is none any more; NEED_MORE, GARBAGE. */
+enum rpc_parse nfs3_entries_next(struct nfs3_entries *entries, struct rpc_slice *name);
 
 #endif

@@ -421,6 +421,155 @@ static void written_calls_are_decoded_by_libnfs(void **state)
     nfs_oracle_release(&o);
 }
 
+static void written_calls_on_names_are_decoded_by_libnfs(void **state)
+{
+    (void)state;
+    const struct rpc_slice fh = {(const uint8_t *)handle_bytes, 28};
+    const struct rpc_slice other = {(const uint8_t *)handle_bytes + 4, 16};
+    uint8_t buf[NFS3_CALL_MAX_BYTES];
+    struct nfs_oracle o;
+    const uint8_t *args;
+    size_t len;
+
+    MKDIR3args mkdir = {0};
+    args = args_of(buf, nfs3_call_mkdir(buf, sizeof buf, &client, 55, fh, "d", 0755), 0, 9, &len);
+    assert_true(nfs_oracle_decode(&o, "zdr_MKDIR3args", args, len, &mkdir));
+    assert_string_equal(mkdir.where.name, "d");
+    assert_int_equal(mkdir.attributes.mode.set_it, 1);
+    assert_int_equal(mkdir.attributes.mode.set_mode3_u.mode, 0755);
+    assert_int_equal(mkdir.attributes.size.set_it, 0);
+    nfs_oracle_release(&o);
+
+    RMDIR3args rmdir = {0};
+    args = args_of(buf, nfs3_call_rmdir(buf, sizeof buf, &client, 55, fh, "d"), 0, 13, &len);
+    assert_true(nfs_oracle_decode(&o, "zdr_RMDIR3args", args, len, &rmdir));
+    assert_string_equal(rmdir.object.name, "d");
+    nfs_oracle_release(&o);
+
+    SYMLINK3args symlink = {0};
+    args = args_of(buf, nfs3_call_symlink(buf, sizeof buf, &client, 55, fh, "s", "to/it"), 0, 10,
+                   &len);
+    assert_true(nfs_oracle_decode(&o, "zdr_SYMLINK3args", args, len, &symlink));
+    assert_string_equal(symlink.where.name, "s");
+    assert_string_equal(symlink.symlink.symlink_data, "to/it");
+    nfs_oracle_release(&o);
+
+    LINK3args link = {0};
+    args = args_of(buf, nfs3_call_link(buf, sizeof buf, &client, 55, other, fh, "l"), 0, 15, &len);
+    assert_true(nfs_oracle_decode(&o, "zdr_LINK3args", args, len, &link));
+    assert_int_equal(link.file.data.data_len, 16);
+    assert_int_equal(link.link.dir.data.data_len, 28);
+    assert_string_equal(link.link.name, "l");
+    nfs_oracle_release(&o);
+
+    RENAME3args rename = {0};
+    args =
+        args_of(buf, nfs3_call_rename(buf, sizeof buf, &client, 55, fh, "old", "new"), 0, 14, &len);
+    assert_true(nfs_oracle_decode(&o, "zdr_RENAME3args", args, len, &rename));
+    assert_string_equal(rename.from.name, "old");
+    assert_string_equal(rename.to.name, "new");
+    assert_int_equal(rename.to.dir.data.data_len, 28);
+    nfs_oracle_release(&o);
+}
+
+static void written_calls_on_objects_are_decoded_by_libnfs(void **state)
+{
+    (void)state;
+    const struct rpc_slice fh = {(const uint8_t *)handle_bytes, 28};
+    uint8_t buf[NFS3_CALL_MAX_BYTES];
+    struct nfs_oracle o;
+    const uint8_t *args;
+    size_t len;
+
+    SETATTR3args setattr = {0};
+    args = args_of(buf, nfs3_call_setattr(buf, sizeof buf, &client, 55, fh, 0640), 0, 2, &len);
+    assert_true(nfs_oracle_decode(&o, "zdr_SETATTR3args", args, len, &setattr));
+    assert_int_equal(setattr.new_attributes.mode.set_mode3_u.mode, 0640);
+    assert_int_equal(setattr.new_attributes.mtime.set_it, 0);
+    assert_int_equal(setattr.guard.check, 0);
+    nfs_oracle_release(&o);
+
+    READLINK3args readlink = {0};
+    args = args_of(buf, nfs3_call_readlink(buf, sizeof buf, &client, 55, fh), 0, 5, &len);
+    assert_true(nfs_oracle_decode(&o, "zdr_READLINK3args", args, len, &readlink));
+    assert_int_equal(readlink.symlink.data.data_len, 28);
+    nfs_oracle_release(&o);
+
+    FSSTAT3args fsstat = {0};
+    args = args_of(buf, nfs3_call_fsstat(buf, sizeof buf, &client, 55, fh), 0, 18, &len);
+    assert_true(nfs_oracle_decode(&o, "zdr_FSSTAT3args", args, len, &fsstat));
+    nfs_oracle_release(&o);
+
+    PATHCONF3args pathconf = {0};
+    args = args_of(buf, nfs3_call_pathconf(buf, sizeof buf, &client, 55, fh), 0, 20, &len);
+    assert_true(nfs_oracle_decode(&o, "zdr_PATHCONF3args", args, len, &pathconf));
+    nfs_oracle_release(&o);
+
+    READDIR3args list = {0};
+    args =
+        args_of(buf, nfs3_call_readdir(buf, sizeof buf, &client, 55, fh, 5, 6, 1000), 0, 16, &len);
+    assert_true(nfs_oracle_decode(&o, "zdr_READDIR3args", args, len, &list));
+    assert_int_equal(list.cookie, 5);
+    assert_int_equal(list.count, 1000);
+    nfs_oracle_release(&o);
+}
+
+/* READDIR's results of two entries with or without the directory's attributes. */
+static size_t put_listing(uint8_t *buf, size_t size, bool attributes)
+{
+    struct rpc_writer w;
+
+    rpc_writer_init(&w, buf, size);
+    rpc_put_u32(&w, 0);
+    rpc_put_u32(&w, attributes);
+    for (int i = 0; i < 21 && attributes; i++)
+        rpc_put_u32(&w, 7);
+    rpc_put_u64(&w, 99); /* verifier */
+    for (uint64_t i = 1; i <= 2; i++) {
+        rpc_put_u32(&w, 1);
+        rpc_put_u64(&w, 1000 + i);
+        rpc_put_opaque(&w, i == 1 ? "." : "name5", i == 1 ? 1 : 5);
+        rpc_put_u64(&w, i * 512);
+    }
+    rpc_put_u32(&w, 0);
+    rpc_put_u32(&w, 1); /* the end */
+    return rpc_writer_finish(&w, 0) - RPC_RECORD_MARK_BYTES;
+}
+
+static void listings_are_walked(void **state)
+{
+    uint8_t buf[400];
+    struct nfs3_entries entries;
+    struct rpc_slice name;
+
+    (void)state;
+    for (int attributes = 0; attributes < 2; attributes++) {
+        size_t len = put_listing(buf, sizeof buf, attributes);
+        const uint8_t *results = buf + RPC_RECORD_MARK_BYTES;
+
+        assert_int_equal(nfs3_entries_begin(&entries, results, len), RPC_PARSE_OK);
+        assert_int_equal(entries.verifier, 99);
+        assert_int_equal(nfs3_entries_next(&entries, &name), RPC_PARSE_OK);
+        assert_memory_equal(name.data, ".", name.len);
+        assert_int_equal(nfs3_entries_next(&entries, &name), RPC_PARSE_OK);
+        assert_int_equal(name.len, 5);
+        assert_memory_equal(name.data, "name5", 5);
+        assert_int_equal(entries.cookie, 1024);
+        assert_int_equal(nfs3_entries_next(&entries, &name), RPC_PARSE_NOT_EXPECTED);
+        /* Cut anywhere before the word that says that there are no more, it is not whole. */
+        for (size_t cut = 0; cut < len - 4; cut++) {
+            enum rpc_parse result = nfs3_entries_begin(&entries, results, cut);
+            while (result == RPC_PARSE_OK)
+                result = nfs3_entries_next(&entries, &name);
+            assert_int_equal(result, RPC_PARSE_NEED_MORE);
+        }
+    }
+    rpc_store_u32(buf + 8, 2); /* attributes: neither there nor not */
+    assert_int_equal(nfs3_entries_begin(&entries, buf + 4, 300), RPC_PARSE_GARBAGE);
+    rpc_store_u32(buf + 4, NFS3_STATUS_ACCES);
+    assert_int_equal(nfs3_entries_begin(&entries, buf + 4, 300), RPC_PARSE_GARBAGE);
+}
+
 static void written_creates_and_writes(void **state)
 {
     (void)state;
@@ -488,6 +637,9 @@ int main(void)
         cmocka_unit_test(classes_and_idempotence),
         cmocka_unit_test(jukebox_has_every_procedures_shape),
         cmocka_unit_test(written_calls_are_decoded_by_libnfs),
+        cmocka_unit_test(written_calls_on_names_are_decoded_by_libnfs),
+        cmocka_unit_test(written_calls_on_objects_are_decoded_by_libnfs),
+        cmocka_unit_test(listings_are_walked),
         cmocka_unit_test(written_creates_and_writes),
         cmocka_unit_test(what_does_not_fit_is_not_written),
     };
