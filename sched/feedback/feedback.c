@@ -338,7 +338,7 @@ static void move(struct sched_feedback_flow *flow, uint32_t goal)
         size = (uint32_t)((uint64_t)flow->weight * flow->step / STEP_WHOLE);
     }
     flow->direction = direction;
-    if (++flow->run >= RUN_LONG && flow->step < STEP_MAX) {
+    if (direction > 0 && ++flow->run >= RUN_LONG && flow->step < STEP_MAX) {
         flow->run = 0;
         flow->step *= 2;
     }

@@ -153,7 +153,7 @@ struct sched_feedback_flow {
     uint32_t rooms;       /* and with much room */
     uint32_t limits;      /* misses at weight_max in a row */
     uint32_t step;        /* in 1/1024 of the weight */
-    uint32_t run;         /* steps in the present direction */
+    uint32_t run;         /* steps up in a row */
     int8_t direction;     /* of the last step: 1, -1; 0: none yet */
     bool measured;        /* this period brought a measurement */
     bool settling;        /* the weight has just been changed */

@@ -52,6 +52,7 @@ struct sim {
     struct request *line[ITEMS]; /* at the service, oldest first; the first SERVERS are in work */
     int line_count;
     uint64_t service_ns;
+    bool heavy_tail; /* one service in 20 takes ten times as long as the others */
     uint64_t now_ns;
 };
 
@@ -122,7 +123,11 @@ static void sim_arrive(struct sim *sim, struct source *source)
 /* The end of a request's service is drawn when it reaches a server. */
 static void sim_serve(struct sim *sim, int place)
 {
-    sim->line[place]->end_ns = sim->now_ns + exponential_ns(&sim->random, (double)sim->service_ns);
+    double mean_ns = (double)sim->service_ns;
+
+    if (sim->heavy_tail)
+        mean_ns *= property_chance(&sim->random, 5) ? 10 / 1.45 : 1 / 1.45;
+    sim->line[place]->end_ns = sim->now_ns + exponential_ns(&sim->random, mean_ns);
 }
 
 static void sim_dispatch(struct sim *sim)
@@ -297,6 +302,27 @@ static void converges_of_seed(uint64_t seed)
     sim_destroy(sim);
 }
 
+/* The same with service times that vary much more, and a target that allows for it. */
+static void noise_of_seed(uint64_t seed)
+{
+    struct sim *sim = sim_create(seed);
+    struct source *wanting = sim_add(sim, 250, 100, 100000);
+    struct source *greedy = sim_add(sim, 0, 900, 0);
+
+    sim->heavy_tail = true;
+    sim_load(sim, wanting, 150, 0);
+    sim_load(sim, greedy, 0, 20);
+    sim_run(sim, 200);
+    sim_check_calm(sim, wanting);
+    sim_destroy(sim);
+}
+
+static void test_noise_does_not_make_it_swing(void **state)
+{
+    (void)state;
+    property_run("feedback noise", 20, noise_of_seed);
+}
+
 static void test_meets_a_target_and_stays_calm(void **state)
 {
     (void)state;
@@ -445,15 +471,50 @@ static void test_two_flows_meet_their_targets(void **state)
     property_run("feedback pair", 10, pair_of_seed);
 }
 
+/* Any targets, limits and loads, the loads changing: limits hold, and reversals are few. */
+static void any_load_of_seed(uint64_t seed)
+{
+    struct sim *sim = sim_create(seed);
+    const int flows = (int)property_between(&sim->random, 1, FLOWS);
+
+    sim->heavy_tail = property_chance(&sim->random, 30);
+    for (int i = 0; i < flows; i++) {
+        const uint32_t weight = (uint32_t)property_between(&sim->random, 2, 300);
+        sim_add(sim, property_chance(&sim->random, 30) ? 0 : property_between(&sim->random, 1, 300),
+                weight, weight + (uint32_t)property_between(&sim->random, 0, 3000));
+    }
+    for (unsigned phase = 1; phase <= 5; phase++) {
+        for (int i = 0; i < flows; i++) {
+            const bool greedy = property_chance(&sim->random, 20);
+            const bool sparse = property_chance(&sim->random, 20);
+            sim_load(sim, &sim->sources[i],
+                     greedy ? 0 : (double)property_between(&sim->random, 0, sparse ? 5 : 300),
+                     greedy ? property_between(&sim->random, 1, 50) : 0);
+        }
+        sim_run(sim, (unsigned)property_between(&sim->random, 20, 500));
+        for (int i = 0; i < flows; i++)
+            property_check(seed, sim->sources[i].feedback.reversals <= 2 * phase);
+    }
+    sim_destroy(sim);
+}
+
+static void test_limits_hold_under_any_load(void **state)
+{
+    (void)state;
+    property_run("feedback any load", 30, any_load_of_seed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_meets_a_target_and_stays_calm),
+        cmocka_unit_test(test_noise_does_not_make_it_swing),
         cmocka_unit_test(test_follows_a_load_that_changes),
         cmocka_unit_test(test_says_infeasible_and_withdraws_it),
         cmocka_unit_test(test_says_at_once_what_no_weight_can_do),
         cmocka_unit_test(test_flows_in_conflict_come_to_rest),
         cmocka_unit_test(test_two_flows_meet_their_targets),
+        cmocka_unit_test(test_limits_hold_under_any_load),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
