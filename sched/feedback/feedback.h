@@ -17,54 +17,61 @@
  *     sched_feedback_step(&loop);
  *     for each flow whose `moved` is set: sched_flow_set_weight(s, ..., flow->weight);
  *
- * States of a flow with a target T; R is the response measured, `room` is room_percent of T:
+ * States of a flow with a target T; R is the response measured:
  *
- *                               R > T, twice in a row
- *          .----> MET <---------------------------------------> RAISING --- at weight_max ---.
- *          |     |   ^            R <= T                           |                         v
- *   UNKNOWN      |   |                                             | no way          AT_LIMIT
- *    nothing     v   |                                             v                         |
- *    measured   LOWERING                                       INFEASIBLE <--- for long -----'
- *                R < room for long, weight above the configured one
+ *                     R > T in 2 of 4 measurements
+ *   UNKNOWN ---> MET -----------------------------> RAISING --- weight_max reached --> AT_LIMIT
+ *                ^ ^ <-----------------------------    |                                   |
+ *                | |            R <= T                 | raising is no use                 | for
+ *                v |                                   v                                   | long
+ *             LOWERING                            INFEASIBLE <-----------------------------'
+ *      R << T, weight above                       R <= T four times in a row: MET
+ *      the configured one
  *
- *   MET         on target, or not known to be off it yet. The weight rests.
+ *   UNKNOWN     nothing measured yet, or nothing happens any more. The weight rests.
+ *   MET         on target. The weight rests; or, having been lowered below the configured one, it
+ *               goes back up to it (RAISING) when nobody is off target any more.
  *   RAISING     off target: the weight goes up, one step per decision.
- *   LOWERING    on target with much room: the weight goes back to the configured one; and below it,
- *               down to weight_min, when another flow is off its target and can't help itself.
+ *   LOWERING    on target with much room (room_percent): the weight goes back to the configured
+ *               one; and below it, down to weight_min, while another flow is off its target with
+ *               its weight at weight_max.
  *   AT_LIMIT    off target with the weight at weight_max.
- *   INFEASIBLE  off target, and raising the weight can't help. Any of:
- *                 - the time at the service alone exceeds the target (weights only shorten
- * waiting);
- *                 - nobody has anything left to give: the active flows that have no target, or are
- *                   on theirs, hold less than 1/16 of the active weight together;
- *                 - raising it has driven another flow off its target three times: it stands back
- *                   for a while, longer each time;
- *                 - it has been at weight_max for long (8 measurements).
- *               Said at once, withdrawn when the target has been met four times in a row.
+ *   INFEASIBLE  off target, and raising the weight is no use. The weight rests. Any of:
+ *               - the time at the service alone exceeds the target (weights only shorten waiting);
+ *               - nobody has anything to give: the active flows without a target, or not off it
+ *                 lately, hold less than 1/16 of the active weight between them;
+ *               - raising this one was followed by another's falling off its target, three times:
+ *                 it stands back for 64 periods, twice as long each time, up to 4096;
+ *               - it has been at weight_max for more than 8 measurements.
+ *               Withdrawn when the target is met four times in a row, when raising is of use
+ *               again, or when the flow sends nothing for 16 periods (UNKNOWN).
  *
- * What decides, in order: only measurements. A measurement is the mean of the samples since the
- * last one, weighted by completions, as soon as they have min_samples completions between them.
- * Samples of the period in which a weight was changed are not used. A flow of which nothing
- * completes while something waits longer than twice the target counts as measured with that wait.
+ * Only measurements decide. A measurement is the mean of the samples since the last one, weighted
+ * by completions, as soon as there are min_samples completions. The period in which a weight was
+ * changed is left out of that flow's. A flow of which nothing completes while something has waited
+ * for more than twice its target counts as measured, with that wait.
  *
- * Why it does not oscillate
- *   1. The service is monotone: a higher weight never lengthens a flow's response for long, so the
- *      direction of a step is never wrong, only its size or its moment.
- *   2. Moment: no step while the response is still going the right way by more than 1/8 between two
- *      measurements (a backlog drains for long after its cause is gone), and none on less than two
- *      (raising) or four (lowering) measurements in a row.
- *   3. Size: a step is at most 1/4 of the weight (at least 1). Each reversal, a step down after one
- *      up or the other way round, halves it, down to 1/32; eight steps in one direction double it.
- *   4. Between T and `room` nothing is done. Where the response changes less than by that factor
- * for one step of the weight, a flow that has crossed T in one step is within the band and rests.
- *   5. Where the service is steeper (close to saturation it may be as steep as one likes), rests
- * end the matter: after a reversal no other one is begun by choice for a number of periods that
- *      doubles with each, 16 to 4096. The only reversal that need not wait is up, because the
- * target is missed, and that presupposes a step down before it. So under a steady load there are at
- *      most 2 log2(n / 16) + 2 reversals in n periods up to 4096, then 2 in each 4096. The rest
- *      halves again after four times its length without a step.
- *   6. Two flows can't chase each other: up is the only direction in which a flow off its target
- *      moves, limits end it, and the one that harms the other stands back.
+ * Why it does not oscillate. A reversal is a step in the direction opposite to the last one.
+ *   1. Direction: the service is monotone, more weight does not lengthen a flow's response, so only
+ *      the size or the moment of a step can be wrong.
+ *   2. Moment: no step up while the response still falls, and none down while it rises, by more
+ *      than 1/8 from one measurement to the next: a backlog drains for long after its cause is
+ *      gone. Up takes two misses among the last four measurements, down six roomy ones in a row.
+ *   3. Size: a step is at most 1/4 of the weight (but at least 1). Each reversal, and each blame
+ *      for another's miss, halves it, down to 1/32; eight steps up without one double it.
+ *   4. Dead band: between room_percent of T and T nothing is done. Where the smallest step changes
+ *      the response by less than the width of that band, a flow that crosses T comes to rest.
+ *   5. Rest: close to saturation a service may be as steep as one likes, so that no band is wide
+ *      enough. Therefore a way down that failed, which shows in a reversal upwards, forbids the
+ *      next for 1024 periods, twice as long each time, up to 16384. A reversal upwards by need
+ *      presupposes one downwards by choice, so a steady load sees at most 2 reversals in any 1024
+ *      periods. The rest ends early only for a response below half the lowest before the way down
+ *      that failed (the load is another one): each such exception needs half the response of the
+ *      one before. A flow that has stood at its configured weight for 1024 periods starts afresh.
+ *   6. Company: a flow off its target moves up only, and limits end that; of two that drive each
+ *      other off, the ones blamed stand back. Flows on target only move by 5.
+ * What it costs: a weight that was raised for a load that is gone may stay raised for as long as
+ * the rest lasts.
  *
  * Memory and threads: everything is embedded in the caller's objects, nothing is allocated, nothing
  * has to be undone but sched_feedback_remove before a flow's memory goes. Calls on one loop are to
