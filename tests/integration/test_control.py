@@ -183,7 +183,7 @@ def test_set_depth_of_server_and_pool(road):
     assert proxy.show("pools")[0]["depth"] == 1
 
 
-@pytest.mark.parametrize("algorithm", ["fifo", "sfq", "sfqd", "min-sfqd"])
+@pytest.mark.parametrize("algorithm", ["fifo", "sfqd", "rw", "mclock", "2dfq"])
 def test_set_algorithm_while_requests_run(road, client, algorithm):
     port, proxy = road()
     one = client(port)

@@ -76,7 +76,12 @@ def held(spillway, origin, client):
 # ------------------------------------------------ exact orders
 
 
-@pytest.mark.parametrize("algorithm", ["sfq", "sfqd", "min-sfqd"])
+FAIR = [
+    "sfq", "sfqd", "min-sfqd", "fsfq", "rw", "hybrid", "virtual-clock", "wfq", "mclock", "2dfq",
+]
+
+
+@pytest.mark.parametrize("algorithm", FAIR)
 def test_backlogged_flows_are_served_by_weight(held, algorithm):
     farm = held({"scheduler": {"algorithm": algorithm}, "flows": TWO_TO_ONE})
     for _ in range(20):

@@ -68,12 +68,15 @@ def test_nothing_is_lost_while_everything_changes(spillway, closing):
         lambda: proxy.metric("spillway_pool_requests_total", pool="array") > 100, "load runs"
     )
     chance = random.Random(4)
-    algorithms = ["fifo", "sfq", "sfqd", "min-sfqd"]
+    algorithms = """fifo sfq sfqd min-sfqd fsfq rw hybrid virtual-clock wfq edf scf leaky-bucket
+                    mclock 2dfq""".split()
     turn = 0
     while running.process.running():
         turn += 1
         proxy.ctl("set", "algorithm", chance.choice(["farm", "array"]), chance.choice(algorithms))
         proxy.ctl("set", "weight", "farm/a", str(chance.randint(1, 9)))
+        proxy.ctl("set", "limit", "farm/a", chance.choice(["none", "5000/s", "100000/s"]))
+        proxy.ctl("set", "target", "array/a", chance.choice(["none", "5ms"]))
         proxy.ctl("set", "depth", "farm/s0", str(chance.randint(1, 9)))
         proxy.ctl("drain", "farm/s1")
         proxy.show("flows"), proxy.show("servers"), proxy.show("status")

@@ -244,6 +244,30 @@ static void changes_show_in_the_views(void **state)
                         "fifo");
 }
 
+static void promises_and_options_read_as_in_the_file(void **state)
+{
+    struct fixture *fixture = *state;
+
+    assert_int_equal(post(fixture, "/v1/pools/farm", "{\"algorithm\": \"mclock\"}"), 200);
+    assert_int_equal(post(fixture, "/v1/pools/farm/flows/gold", "{\"limit\": \"500/s\"}"), 200);
+    assert_null(json_object_get(fixture->json, "messages"));
+    assert_int_equal(number(fixture, "/v1/flows", "gold", "limit_per_second"), 500);
+    assert_int_equal(number(fixture, "/v1/flows", "gold", "burst"), 5);
+    assert_int_equal(post(fixture, "/v1/pools/farm/flows/gold", "{\"burst\": 3}"), 200);
+    assert_int_equal(number(fixture, "/v1/flows", "gold", "burst"), 3);
+    assert_int_equal(post(fixture, "/v1/pools/farm/flows/gold", "{\"target\": \"20ms\"}"), 200);
+    assert_non_null(json_string_value(json_object_get(fixture->json, "messages")));
+    assert_true(json_real_value(member(fixture, "/v1/flows", "gold", "target_seconds")) == 0.02);
+    assert_int_equal(number(fixture, "/v1/flows", "gold", "queue_limit"), 1024);
+    assert_int_equal(post(fixture, "/v1/pools/farm/flows/gold", "{\"queue-limit\": \"9\"}"), 200);
+    assert_int_equal(number(fixture, "/v1/flows", "gold", "queue_limit"), 9);
+    assert_int_equal(post(fixture, "/v1/pools/farm", "{\"slack\": 2}"), 200);
+    assert_int_equal(number(fixture, "/v1/pools", "farm", "slack"), 2);
+    assert_int_equal(post(fixture, "/v1/pools/farm", "{\"at-limit\": \"refuse\"}"), 200);
+    assert_string_equal(json_string_value(member(fixture, "/v1/pools", "farm", "at_limit_policy")),
+                        "refuse");
+}
+
 static void drained_servers_are_not_up(void **state)
 {
     struct fixture *fixture = *state;
@@ -290,6 +314,14 @@ static void mistakes_are_said_and_change_nothing(void **state)
         {"/v1/pools/farm", "{\"algorithm\": 3}", 400, "string"},
         {"/v1/pools/farm", "{\"depth\": -1}", 400, "whole number"},
         {"/v1/pools/farm", "{\"weight\": 3}", 400, "algorithm"},
+        {"/v1/pools/farm", "{\"slack\": -1}", 400, "slack: `-1` is not a whole number"},
+        {"/v1/pools/farm", "{\"slack\": null}", 400, "string as in the configuration file"},
+        {"/v1/pools/farm", "{\"capacity\": 5}", 400, "100/s"},
+        {"/v1/pools/barn", "{\"slack\": 1}", 404, "there are: farm array"},
+        {"/v1/pools/farm/flows/gold", "{\"limit\": \"5\"}", 400, "/s behind it"},
+        {"/v1/pools/farm/flows/gold", "{\"limit\": [1]}", 400, "string"},
+        {"/v1/pools/farm/flows/gold", "{\"slack\": 1}", 400, "no setting"},
+        {"/v1/pools/farm/flows/lead", "{\"limit\": \"1/s\"}", 404, "gold"},
         {"/v1/pools/farm/servers/s1", "{\"depth\": 0}", 400, "from 1"},
         {"/v1/pools/farm/servers/s1", "{\"state\": \"dead\"}", 400, "drain"},
         {"/v1/pools/farm/servers/s1", "{\"state\": null}", 400, "string"},
@@ -350,11 +382,18 @@ static void a_reload_that_fails_tells_why(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        API_TEST(views_show_the_configuration),     API_TEST(the_status_is_one_object),
-        API_TEST(the_metrics_page_has_every_scope), API_TEST(unknown_paths_are_404),
-        API_TEST(changes_show_in_the_views),        API_TEST(drained_servers_are_not_up),
-        API_TEST(names_are_percent_encoded),        API_TEST(mistakes_are_said_and_change_nothing),
-        API_TEST(reading_addresses_change_nothing), API_TEST(a_reload_that_fails_tells_why),
+        API_TEST(views_show_the_configuration),
+        API_TEST(the_status_is_one_object),
+        API_TEST(the_metrics_page_has_every_scope),
+        API_TEST(unknown_paths_are_404),
+        API_TEST(changes_show_in_the_views),
+        API_TEST(drained_servers_are_not_up),
+        API_TEST(promises_and_options_read_as_in_the_file),
+        API_TEST(drained_servers_are_not_up),
+        API_TEST(names_are_percent_encoded),
+        API_TEST(mistakes_are_said_and_change_nothing),
+        API_TEST(reading_addresses_change_nothing),
+        API_TEST(a_reload_that_fails_tells_why),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

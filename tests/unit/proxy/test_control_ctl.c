@@ -226,6 +226,42 @@ static void columns_are_aligned(void **state)
     json_decref(rows);
 }
 
+/* What nothing was promised is a dash; the options shown are those the algorithm reads. */
+static void promises_and_options_have_columns(void **state)
+{
+    static const struct column columns[] = {
+        {"ALGORITHM", COLUMN_TEXT, "algorithm", NULL},
+        {"OPTIONS", COLUMN_OPTIONS, "algorithm", NULL},
+        {"TARGET", COLUMN_TARGET, "target", NULL},
+        {"LIMIT", COLUMN_RATE, "limit", NULL},
+    };
+    static const char rows_text[] =
+        "[{\"algorithm\": \"hybrid\", \"slack\": 2, \"target\": 0.02, \"limit\": 500},"
+        "{\"algorithm\": \"scf\", \"ageing_seconds\": 0.00025, \"target\": 0, \"limit\": 0},"
+        "{\"algorithm\": \"mclock\", \"at_limit_policy\": \"wait\"},"
+        "{\"algorithm\": \"wfq\", \"capacity_per_second\": 0},"
+        "{\"algorithm\": \"wfq\", \"capacity_per_second\": 7},"
+        "{\"algorithm\": \"fifo\", \"slack\": 2}]";
+    json_t *rows = json_loads(rows_text, 0, NULL);
+    char *text = NULL;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+
+    (void)state;
+    assert_non_null(rows);
+    assert_int_equal(table_print(out, columns, 4, rows), 0);
+    fclose(out);
+    assert_string_equal(text, "ALGORITHM  OPTIONS        TARGET  LIMIT\n"
+                              "hybrid     slack=2        20.0ms  500/s\n"
+                              "scf        ageing=250us        -      -\n"
+                              "mclock     at-limit=wait       -      -\n"
+                              "wfq        -                   -      -\n"
+                              "wfq        capacity=7/s        -      -\n"
+                              "fifo       -                   -      -\n");
+    free(text);
+    json_decref(rows);
+}
+
 static void what_is_no_table_is_refused(void **state)
 {
     json_t *object = json_object();
@@ -257,6 +293,7 @@ int main(void)
         cmocka_unit_test(names_are_encoded_for_a_path),
         cmocka_unit_test(times_and_sizes_have_units),
         cmocka_unit_test(columns_are_aligned),
+        cmocka_unit_test(promises_and_options_have_columns),
         cmocka_unit_test(what_is_no_table_is_refused),
     };
 
