@@ -418,7 +418,7 @@ static void many_flows(void **state)
 static void samples_are_right(void **state)
 {
     static const char *const samples[] = {"conf/web-farm.yaml", "conf/storage-array.yaml",
-                                          "conf/demo.yaml"};
+                                          "conf/rates.yaml", "conf/demo.yaml"};
     (void)state;
     for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
         struct config_errors errors;
