@@ -185,6 +185,11 @@ demo: deps ## the main job on embedded services: two flows, without and with sch
 	@$(MAKE) --no-print-directory $(PARALLEL) all
 	@SPILLWAY_BIN=$(abspath $(OUT))/bin /usr/bin/python3 bench/demo.py
 
+.PHONY: figures
+figures: deps ## the figures of the paper's evaluation, simulated: CSV and PNG in build/figures
+	@$(MAKE) --no-print-directory $(OUT)/bin/spillsim
+	@SPILLWAY_BIN=$(abspath $(OUT))/bin /usr/bin/python3 bench/sim/figures.py $(BUILD)/figures
+
 BENCHES := $(patsubst bench/bench_%.py,%,$(wildcard bench/bench_*.py))
 .PHONY: bench $(BENCHES:%=bench-%)
 $(BENCHES:%=bench-%): bench-%: all
@@ -197,7 +202,8 @@ bench: $(BENCHES:%=bench-%) ## every bench, then one table (bench-NAME for one)
 DEPS := build-essential pkg-config libevent-dev libtirpc-dev libcyaml-dev libyaml-dev libjansson-dev uthash-dev \
         libcmocka-dev libhttp-parser-dev clang clang-tidy clang-format libclang-rt-14-dev llvm-14 \
         python3 python3-pytest python3-yaml nginx-light haproxy nfs-ganesha nfs-ganesha-vfs libnfs-utils libnfs-dev rpcbind \
-        user-mode-linux busybox-static nfs-common curl wrk iproute2 strace procps util-linux kmod
+        user-mode-linux busybox-static nfs-common curl wrk iproute2 strace procps util-linux kmod \
+        gnuplot-nox
 .PHONY: deps
 deps: ## install what is missing (Debian packages; as root or through sudo)
 	@missing=; for p in $(DEPS); do \
@@ -216,7 +222,7 @@ install: all ## install programs, man pages and sample configurations under PREF
 	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man{1,5,8} \
 	  $(DESTDIR)$(PREFIX)/share/doc/spillway
 	install -m 755 $(OUT)/bin/spillway $(OUT)/bin/spillctl $(DESTDIR)$(PREFIX)/sbin
-	install -m 755 $(OUT)/bin/spillload $(OUT)/bin/spillorigin $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(OUT)/bin/spillload $(OUT)/bin/spillorigin $(OUT)/bin/spillsim $(DESTDIR)$(PREFIX)/bin
 	for s in 1 5 8; do install -m 644 conf/man/*.$$s $(DESTDIR)$(PREFIX)/share/man/man$$s; done
 	install -m 644 conf/*.yaml conf/spillway.service README.md CHANGELOG.md LICENSE docs/*.md $(DESTDIR)$(PREFIX)/share/doc/spillway
 
