@@ -144,8 +144,8 @@ static void test_within_the_band_the_weight_rests(void **state)
     periods(&fx, 4, 300);
     assert_int_equal(fx.flow.weight, 1562);
     for (int i = 0; i < 1000; i++) {
-        periods(&fx, 1, 51);
-        periods(&fx, 1, 99);
+        periods(&fx, 1, 50);
+        periods(&fx, 1, 100);
     }
     assert_int_equal(fx.flow.weight, 1562);
     assert_int_equal(fx.flow.state, SCHED_FEEDBACK_MET);
@@ -167,6 +167,43 @@ static void test_much_room_brings_the_weight_back(void **state)
     assert_int_equal(fx.flow.weight, 1000);
     assert_int_equal(fx.flow.state, SCHED_FEEDBACK_MET);
     assert_int_equal(fx.flow.reversals, 1);
+}
+
+/* From 10 to 40 ms there is much room all the time, but less and less. */
+static void test_it_does_not_go_down_while_the_response_rises(void **state)
+{
+    struct fixture fx;
+
+    (void)state;
+    fixture_init(&fx);
+    periods(&fx, 4, 300);
+    for (uint64_t response_ms = 10; response_ms < 45; response_ms += response_ms / 7 + 1)
+        periods(&fx, 1, response_ms);
+    assert_int_equal(fx.flow.weight, 1562);
+}
+
+/* A reversal halves the step, eight steps up double it. */
+static void test_steps_grow_again_on_a_long_way_up(void **state)
+{
+    struct fixture fx;
+    struct sched_feedback_terms terms = flow_terms;
+
+    (void)state;
+    fixture_init(&fx);
+    terms.weight = 1024;
+    terms.weight_max = 100000;
+    assert_int_equal(sched_feedback_set_terms(&fx.flow, &terms), 0);
+    periods(&fx, 2, 300);
+    assert_int_equal(fx.flow.weight, 1280);
+    periods(&fx, 7, 10);
+    assert_int_equal(fx.flow.weight, 1120);
+    periods(&fx, 3, 300);
+    assert_int_equal(fx.flow.weight, 1120 + 1120 / 16);
+    for (int i = 2; i <= 9; i++) {
+        const uint32_t before = fx.flow.weight;
+        periods(&fx, 2, 300);
+        assert_int_equal(fx.flow.weight, before + before / (i < 9 ? 16 : 8));
+    }
 }
 
 /* A service on which any step down from 1500 misses, and any step up from there has much room. */
@@ -200,7 +237,8 @@ static void test_a_load_that_goes_down_cuts_the_rest_short(void **state)
         periods(&fx, 1, fx.flow.weight < 1500 ? 1000 : 40);
     const uint32_t rested = fx.flow.weight;
     assert_int_equal(fx.flow.reversals, 2);
-    periods(&fx, 100, 40);
+    periods(&fx, 50, 40);
+    periods(&fx, 50, 21);
     assert_int_equal(fx.flow.weight, rested);
     periods(&fx, 100, 15);
     assert_true(fx.flow.weight < rested);
@@ -370,6 +408,23 @@ static void test_one_that_harms_another_stands_back(void **state)
     assert_int_equal(fx.flow.weight, weight_at_30);
 }
 
+/* Two that were never on target have driven nobody off. */
+static void test_flows_that_start_off_target_are_not_blamed(void **state)
+{
+    struct fixture fx;
+    struct sched_feedback_flow third;
+
+    (void)state;
+    fixture_init(&fx);
+    assert_int_equal(sched_feedback_add(&fx.loop, &third, &flow_terms), 0);
+    for (int i = 0; i < 18; i++) {
+        third.sample = sample_of(1000, 300);
+        periods(&fx, 1, 300);
+    }
+    assert_int_equal(fx.flow.weight, 4000);
+    assert_int_equal(third.weight, 4000);
+}
+
 static void test_new_terms_start_again(void **state)
 {
     struct fixture fx;
@@ -429,6 +484,8 @@ static void test_a_flow_may_leave(void **state)
     (void)state;
     fixture_init(&fx);
     assert_int_equal(sched_feedback_add(&fx.loop, &third, &flow_terms), 0);
+    assert_int_equal(sched_feedback_set_terms(&fx.flow, &other_terms), 0);
+    assert_int_equal(sched_feedback_set_terms(&fx.other, &flow_terms), 0);
     sched_feedback_remove(&fx.loop, &fx.flow);
     memset(&fx.flow, 0xff, sizeof(fx.flow));
     assert_int_equal(sched_feedback_step(&fx.loop), 0);
@@ -489,7 +546,9 @@ int main(void)
         cmocka_unit_test(test_the_limit_is_reached_and_not_passed),
         cmocka_unit_test(test_within_the_band_the_weight_rests),
         cmocka_unit_test(test_much_room_brings_the_weight_back),
+        cmocka_unit_test(test_it_does_not_go_down_while_the_response_rises),
         cmocka_unit_test(test_a_cliff_does_not_make_it_swing),
+        cmocka_unit_test(test_steps_grow_again_on_a_long_way_up),
         cmocka_unit_test(test_a_load_that_goes_down_cuts_the_rest_short),
         cmocka_unit_test(test_no_weight_shortens_the_service),
         cmocka_unit_test(test_nothing_to_take_from),
@@ -500,6 +559,7 @@ int main(void)
         cmocka_unit_test(test_an_idle_flow_is_forgotten),
         cmocka_unit_test(test_room_is_given_to_one_that_cannot_help_itself),
         cmocka_unit_test(test_one_that_harms_another_stands_back),
+        cmocka_unit_test(test_flows_that_start_off_target_are_not_blamed),
         cmocka_unit_test(test_new_terms_start_again),
         cmocka_unit_test(test_terms_out_of_range_change_nothing),
         cmocka_unit_test(test_a_flow_may_leave),
