@@ -112,6 +112,7 @@ set xrange [100:500]
 set ylabel "mean response time of f (ms)"
 set yrange [0:{top_ms}]
 {curves_of(f"{name}.csv", curves, 0)}
+set key bottom right
 set ylabel "mean response time of g (ms, log), {curves[0].seconds} s run"
 set logscale y
 set yrange [10:1e6]
@@ -190,7 +191,7 @@ def on_off(pool, folder):
     commands = (f"set multiplot layout 2,3 title \"f at 480 requests/s (weight 2), g 120 requests/s"
                 f" in the grey phases (weight 1), depth 16\" font \",13\"\n{phases}"
                 "set xlabel \"time (s)\"\nset xrange [0:100]\n")
-    for what, axis in (("throughput", 'set ylabel "completed requests/s"\nset yrange [0:650]\n'),
+    for what, axis in (("throughput", 'set ylabel "completed requests/s"\nset yrange [0:750]\n'),
                        ("response", 'set ylabel "mean response time (ms, log)"\nset logscale y\n'
                         'set yrange [10:100000]\nset format y "10^{%L}"\n')):
         commands += axis

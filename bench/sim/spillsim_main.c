@@ -81,7 +81,7 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
-/* Every name sched knows: those after the first on lines of their own when the line is full. */
+/* Every name sched knows, in lines of at most 74 columns. */
 static void print_algorithms(FILE *out)
 {
     size_t column = 0;
@@ -89,6 +89,8 @@ static void print_algorithms(FILE *out)
     for (int i = 0; i < SCHED_ALGORITHMS; i++) {
         const char *name = sched_algorithm_name((enum sched_algorithm)i);
 
+        if (!name)
+            continue;
         if (column == 0 || column + strlen(name) > 72)
             column = (size_t)fprintf(out, "%s  %s", i ? "\n" : "", name);
         else
