@@ -65,6 +65,27 @@ static inline uint64_t property_number_from(const char *name, uint64_t otherwise
     return given != NULL ? strtoull(given, NULL, 0) : otherwise;
 }
 
+/* Whether sched_create knows the algorithm. */
+static inline bool property_has(enum sched_algorithm algorithm)
+{
+    const struct sched_params params = {.algorithm = algorithm, .depth = 1};
+    struct sched *s = sched_create(&params);
+
+    sched_destroy(s);
+    return s != NULL;
+}
+
+/* An algorithm that sched_create knows. */
+static inline enum sched_algorithm property_algorithm(struct property_random *random)
+{
+    for (;;) {
+        enum sched_algorithm drawn =
+            (enum sched_algorithm)property_between(random, 0, SCHED_ALGORITHMS - 1);
+        if (property_has(drawn))
+            return drawn;
+    }
+}
+
 /* Runs a case for many seeds; `body` uses cmocka's assertions. */
 static inline void property_run(const char *name, unsigned runs, void (*body)(uint64_t seed))
 {
@@ -88,11 +109,12 @@ static inline void property_run(const char *name, unsigned runs, void (*body)(ui
                      #condition);                                                                  \
     } while (0)
 
-/* The arithmetic of one case. */
+/* The arithmetic of one case. `exact`: the fixed point of sched/ is to agree to the last bit. */
 struct property_arithmetic {
     int64_t scale;
     uint64_t largest_cost;
     bool binary;
+    bool exact;
 };
 
 static inline struct property_arithmetic property_arithmetic_draw(struct property_random *random,
@@ -101,6 +123,7 @@ static inline struct property_arithmetic property_arithmetic_draw(struct propert
     const uint64_t costs[] = {1, 8, 1000, 1000000, SCHED_COST_MAX};
     struct property_arithmetic a = {.binary = property_chance(random, 60)};
     a.scale = a.binary ? SCALE_BINARY : SCALE_MIXED;
+    a.exact = a.binary;
     a.largest_cost = costs[property_between(random, 0, a.binary && huge_costs ? 4 : 3)];
     return a;
 }
@@ -128,13 +151,13 @@ static inline exact_t property_charge(const struct property_arithmetic *a, uint6
 
 /*
  * Whether two exact start tags are so close that rounding may have swapped them, when `activations`
- * flows have become backlogged so far. Never with binary weights.
+ * flows have become backlogged so far. Never where the arithmetic is exact.
  */
 static inline bool property_near(const struct property_arithmetic *a, exact_t one, exact_t other,
                                  uint64_t activations)
 {
     exact_t gap = one > other ? one - other : other - one;
-    return !a->binary && gap * ULPS_PER_UNIT <= (exact_t)(activations + 2) * a->scale;
+    return !a->exact && gap * ULPS_PER_UNIT <= (exact_t)(activations + 2) * a->scale;
 }
 
 /* The fixed point of an exact tag in 1/SCALE_BINARY. */

@@ -187,7 +187,7 @@ static void case_of_seed(uint64_t seed)
     struct textbook *t = test_calloc(1, sizeof(*t));
 
     t->seed = seed;
-    t->algorithm = (enum sched_algorithm)property_between(&random, 0, SCHED_ALGORITHMS - 1);
+    t->algorithm = (enum sched_algorithm)property_between(&random, 0, SCHED_ALGORITHM_MINSFQD);
     /* Without enough requests in sight Min-SFQ(D) in cost units leaves slots empty, see above. */
     t->unit = t->algorithm != SCHED_ALGORITHM_MINSFQD && property_chance(&random, 40)
                   ? SCHED_DEPTH_COST

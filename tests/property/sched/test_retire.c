@@ -84,10 +84,9 @@ static void case_of_seed(uint64_t seed)
     c->seed = seed;
     c->random.state = seed;
     c->arithmetic = property_arithmetic_draw(&c->random, false);
-    const struct sched_params params = {
-        .algorithm = (enum sched_algorithm)property_between(&c->random, 0, SCHED_ALGORITHMS - 1),
-        .depth = property_between(&c->random, 1, 200),
-        .virtual_start = property_virtual_start(&c->random)};
+    const struct sched_params params = {.algorithm = property_algorithm(&c->random),
+                                        .depth = property_between(&c->random, 1, 200),
+                                        .virtual_start = property_virtual_start(&c->random)};
     c->s = sched_create(&params);
     for (int i = 0; i < ITEMS; i++) {
         sched_item_init(&c->items[i]);
