@@ -72,6 +72,46 @@ size_t mount3_write_umnt_call(uint8_t *buf, size_t size, uint32_t xid,
     return path_call(buf, size, xid, identity, MOUNT3_PROC_UMNT, path);
 }
 
+size_t mount3_write_export_call(uint8_t *buf, size_t size, uint32_t xid,
+                                const struct rpc_identity *identity)
+{
+    struct rpc_writer w;
+
+    rpc_writer_init(&w, buf, size);
+    rpc_write_call(&w, xid, MOUNT_PROG, MOUNT3_VERS, MOUNT3_PROC_EXPORT, identity);
+    return rpc_writer_finish(&w, 0);
+}
+
+/* The word before each element of a list: 1 one more, 0 none. */
+static enum rpc_parse read_follows(struct rpc_reader *r, bool *follows)
+{
+    uint32_t word;
+
+    if (!rpc_read_u32(r, &word))
+        return RPC_PARSE_NEED_MORE;
+    *follows = word == 1;
+    return word > 1 ? RPC_PARSE_GARBAGE : RPC_PARSE_OK;
+}
+
+enum rpc_parse mount3_next_export(struct rpc_reader *r, struct rpc_slice *path)
+{
+    struct rpc_slice group;
+    bool follows;
+    enum rpc_parse result = read_follows(r, &follows);
+
+    if (result == RPC_PARSE_OK && !follows)
+        result = RPC_PARSE_NOT_EXPECTED;
+    if (result == RPC_PARSE_OK)
+        result = rpc_read_opaque(r, MOUNT_PATH_MAX_BYTES, path);
+    while (result == RPC_PARSE_OK) {
+        result = read_follows(r, &follows);
+        if (result != RPC_PARSE_OK || !follows)
+            break;
+        result = rpc_read_opaque(r, MOUNT_NAME_MAX_BYTES, &group);
+    }
+    return result;
+}
+
 size_t mount3_write_mnt_reply(uint8_t *buf, size_t size, uint32_t xid, enum mount3_status status,
                               struct rpc_slice handle)
 {

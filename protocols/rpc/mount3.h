@@ -56,6 +56,13 @@ size_t mount3_write_mnt_call(uint8_t *buf, size_t size, uint32_t xid,
 size_t mount3_write_umnt_call(uint8_t *buf, size_t size, uint32_t xid,
                               const struct rpc_identity *identity, const char *path);
 
+size_t mount3_write_export_call(uint8_t *buf, size_t size, uint32_t xid,
+                                const struct rpc_identity *identity);
+
+/* The paths in the results of EXPORT, one after the other from a reader that starts at the first
+ * byte; who may mount them is skipped. OK; NOT_EXPECTED after the last; NEED_MORE, GARBAGE. */
+enum rpc_parse mount3_next_export(struct rpc_reader *r, struct rpc_slice *path);
+
 /* Whole replies, mark included; 0 when the buffer is too small. MNT: on MOUNT3_STATUS_OK the handle
  * and the flavours AUTH_SYS and AUTH_NONE. */
 size_t mount3_write_mnt_reply(uint8_t *buf, size_t size, uint32_t xid, enum mount3_status status,

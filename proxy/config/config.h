@@ -207,7 +207,7 @@ static inline uint64_t config_auto_burst(uint64_t limit_per_s)
 
 struct config_cost_entry {
     const char *operation; /* HTTP method, NFS class or NFSv3 procedure, `default` */
-    uint32_t cost;         /* 1..CONFIG_COST_MAX */
+    uint32_t cost;         /* 1..CONFIG_COST_MAX; of per_size also 0 */
 };
 
 /* By the table: base + per_size * bytes moved / unit_bytes, rounded up. */
@@ -222,7 +222,8 @@ struct config_cost_rate {
  * service-time: the time at the server, in units of unit_ns. proxy/core/cost.h says more.
  *
  * The rates are filled for every `by`, so that they can be used unlooked-at when by is
- * CONFIG_COST_TABLE.
+ * CONFIG_COST_TABLE. Without a table of the user's they are the calibrated ones of config_cost.c,
+ * and unit_bytes is theirs.
  */
 #define CONFIG_NFS3_PROCEDURES 22
 struct config_cost {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config_check()'s part for a pool's cost: what goes with what, and the rates of all operations. */
+/* config_check()'s part for a pool's cost: what goes with what, and the rates of all operations,
+ * the calibrated ones among them. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -19,10 +20,46 @@ struct rate_table {
     struct entries base, per_size;
 };
 
+/* ------------------------------------------------------------------ calibrated rates
+ *
+ * Measured with `spillctl calibrate`: see COSTS in spillway.yaml(5) for servers and machine. One
+ * unit is a microsecond of a busy server, per_size that of 64 KiB of request and reply.
+ */
+
+#define CALIBRATED_UNIT_BYTES 65536
+
+#define ENTRIES(list) ((struct entries){list, COUNT_OF(list)})
+
+static const struct config_cost_entry calibrated_nfs[] = {
+    {"metadata", 38}, {"null", 38},     {"getattr", 38}, {"setattr", 44},     {"lookup", 38},
+    {"access", 36},   {"readlink", 37}, {"read", 44},    {"write", 52},       {"create", 83},
+    {"mkdir", 76},    {"symlink", 78},  {"mknod", 83},   {"remove", 80},      {"rmdir", 75},
+    {"rename", 84},   {"link", 55},     {"readdir", 48}, {"readdirplus", 52}, {"fsstat", 39},
+    {"fsinfo", 39},   {"pathconf", 37}, {"commit", 55},
+};
+static const struct config_cost_entry calibrated_nfs_sizes[] = {
+    {"read", 15}, {"write", 31}, {"commit", 0}, /* not by size, though of class write */
+};
+static const struct config_cost_entry calibrated_http[] = {
+    {"GET", 38}, {"HEAD", 30}, {"PUT", 50}, {"DELETE", 40}, {"default", 50},
+};
+static const struct config_cost_entry calibrated_http_sizes[] = {
+    {"GET", 13}, {"HEAD", 0}, {"PUT", 61}, {"DELETE", 0}, {"default", 61},
+};
+
+static struct rate_table calibrated(bool nfs)
+{
+    if (nfs)
+        return (struct rate_table){ENTRIES(calibrated_nfs), ENTRIES(calibrated_nfs_sizes)};
+    return (struct rate_table){ENTRIES(calibrated_http), ENTRIES(calibrated_http_sizes)};
+}
+
 /* ------------------------------------------------------------------ rates */
 
-static struct rate_table table_of(const struct config_cost *cost)
+static struct rate_table table_of(const struct config_cost *cost, bool nfs)
 {
+    if (cost->by == CONFIG_COST_TABLE && cost->table_count == 0)
+        return calibrated(nfs);
     return (struct rate_table){
         .base = {cost->table, cost->table_count},
         .per_size = {cost->per_size, cost->per_size_count},
@@ -53,7 +90,7 @@ static struct config_cost_rate find_rate(const struct rate_table *table, const c
 struct config_cost_rate config_cost_of_method(const struct config_cost *cost, const char *method,
                                               size_t length)
 {
-    const struct rate_table table = table_of(cost);
+    const struct rate_table table = table_of(cost, false);
 
     return find_rate(&table, method, length, cost->other);
 }
@@ -82,9 +119,9 @@ static struct config_cost_rate procedure_rate(const struct rate_table *table, ui
     };
 }
 
-static void fill_rates(struct config_cost *cost)
+static void fill_rates(struct config_cost *cost, bool nfs)
 {
-    const struct rate_table table = table_of(cost);
+    const struct rate_table table = table_of(cost, nfs);
     const struct config_cost_rate one = {.base = 1};
 
     cost->other = find_rate(&table, "default", strlen("default"), one);
@@ -157,13 +194,14 @@ static void warn_unread(const struct config_cost *cost, const struct config_plac
 }
 
 static void check_table(const struct config_cost *cost, const struct config_place *place,
-                        const struct config_place *by, struct config_errors *errors)
+                        const struct config_place *per_size, struct config_errors *errors)
 {
     const struct config_place unit = config_place_get(place, "bytes-unit");
 
-    if (cost->table_count == 0) {
-        config_place_report(errors, CONFIG_ERROR, by,
-                            "there is no table; expected `table` with at least one entry");
+    if (cost->table_count == 0 && cost->per_size_count > 0) {
+        config_place_report(errors, CONFIG_ERROR, per_size,
+                            "is added to what a table says, and there is none; expected `table` "
+                            "beside it");
     }
     if (cost->per_size_count == 0 && config_place_has(place, "bytes-unit")) {
         config_place_report(errors, CONFIG_WARNING, &unit, "has no effect without `per-size`");
@@ -199,17 +237,21 @@ void config_check_cost(struct config_pool *pool, const struct config_place *plac
     const struct config_place by = config_place_get(&map, "by");
     const struct config_place table = config_place_get(&map, "table");
     const struct config_place per_size = config_place_get(&map, "per-size");
-    const struct rate_table rates = table_of(cost);
+    const struct entries own = {cost->table, cost->table_count};
+    const struct entries own_sizes = {cost->per_size, cost->per_size_count};
 
     if (cost->by == CONFIG_COST_TABLE && !by.node->bad) {
-        check_table(cost, &map, &by, errors);
+        check_table(cost, &map, &per_size, errors);
     } else if (cost->by == CONFIG_COST_HEADER && !by.node->bad) {
         check_header(pool, &map, &by, errors);
     }
     if (!by.node->bad) {
         warn_unread(cost, &map, errors);
     }
-    check_operations(pool, &rates.base, &table, errors);
-    check_operations(pool, &rates.per_size, &per_size, errors);
-    fill_rates(cost);
+    check_operations(pool, &own, &table, errors);
+    check_operations(pool, &own_sizes, &per_size, errors);
+    if (cost->by == CONFIG_COST_TABLE && cost->table_count == 0) {
+        cost->unit_bytes = CALIBRATED_UNIT_BYTES;
+    }
+    fill_rates(cost, pool->used_by_nfs);
 }

@@ -243,17 +243,48 @@ static int ask_mount(struct single *single, uint16_t port, struct mount3_reply *
     return 0;
 }
 
-static int say_not_mounted(const struct calibrate_export *export, uint32_t status)
+/* What the server exports, into `list`: "/a, /b". True when `path` is one of them or below one. */
+static bool list_exports(struct single *single, const char *path, char *list, size_t size)
 {
+    struct calibrate_export *export = single->export;
+    uint8_t call[RPC_CALL_HEADER_MAX_BYTES + RPC_RECORD_MARK_BYTES];
+    size_t bytes =
+        mount3_write_export_call(call, sizeof(call), ++export->xid, &export->client.identity);
+    struct rpc_reader reader;
+    struct rpc_slice one;
+    bool found = false;
+
+    list[0] = '\0';
+    if (ask(single, call, bytes) < 0)
+        return false;
+    rpc_reader_init(&reader, single->results, single->results_bytes);
+    while (mount3_next_export(&reader, &one) == RPC_PARSE_OK) {
+        size_t used = strlen(list);
+        snprintf(list + used, size - used, "%s%.*s", used > 0 ? ", " : "", (int)one.len,
+                 (const char *)one.data);
+        found |= strncmp(path, (const char *)one.data, one.len) == 0 &&
+                 (path[one.len] == '\0' || path[one.len] == '/' || one.len == 1);
+    }
+    return found;
+}
+
+/* Servers answer EACCES to what is not exported at all, too. */
+static int say_not_mounted(struct single *single, uint32_t status)
+{
+    const struct calibrate_export *export = single->export;
+    char list[512];
     char text[32];
+    bool exported = list_exports(single, export->path, list, sizeof(list));
 
     calibrate_status_text(status, text, sizeof(text));
+    if (!exported && list[0] != '\0')
+        status = MOUNT3_STATUS_NOENT;
     switch (status) {
     case MOUNT3_STATUS_NOENT:
     case MOUNT3_STATUS_NOTDIR:
-        calibrate_say("%s: there is no export %s (MOUNT status %s); expected a path that "
-                      "`showmount -e` lists, or a folder below one",
-                      export->loop.peer, export->path, text);
+        calibrate_say("%s: there is no export %s (MOUNT status %s); expected one of: %s",
+                      export->loop.peer, export->path, text,
+                      list[0] != '\0' ? list : "those that `showmount -e` lists");
         break;
     case MOUNT3_STATUS_PERM:
     case MOUNT3_STATUS_ACCES:
@@ -289,7 +320,7 @@ static int mount_it(struct single *single, uint16_t nfs_port, unsigned mount_por
         port = mapped;
     }
     if (reply.status != MOUNT3_STATUS_OK)
-        return say_not_mounted(export, reply.status);
+        return say_not_mounted(single, reply.status);
     if (!keep(&export->root, reply.handle)) {
         calibrate_say("%s: a file handle of no or too many bytes", loop->peer);
         return CALIBRATE_REFUSED;

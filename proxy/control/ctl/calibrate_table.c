@@ -311,6 +311,18 @@ static void print_fits(const struct calibrate_table *table, FILE *out)
     }
 }
 
+/* Its size means nothing, but that of its class or of `default` would be taken for it. */
+static bool says_no_size(const char *operation)
+{
+    static const char *const names[] = {"commit", "HEAD", "DELETE"};
+
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        if (strcmp(operation, names[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
 void calibrate_table_print(const struct calibrate_table *table, FILE *out)
 {
     const struct cost_table costs = make_costs(table);
@@ -330,7 +342,9 @@ void calibrate_table_print(const struct calibrate_table *table, FILE *out)
             time_text(unit_ns, unit, sizeof(unit)));
     fprintf(out, "cost:\n  by: table\n  table:\n");
     for (unsigned i = 0; i < costs.count; i++) {
-        fprintf(out, "    %s: %lu\n", costs.entries[i].operation,
+        /* A bare null is nothing to YAML. */
+        const char *quote = strcmp(costs.entries[i].operation, "null") == 0 ? "\"" : "";
+        fprintf(out, "    %s%s%s: %lu\n", quote, costs.entries[i].operation, quote,
                 base_units(costs.entries[i].base_us, unit_ns));
         sizes |= units(costs.entries[i].per_size_us, unit_ns) > 0;
     }
@@ -339,7 +353,7 @@ void calibrate_table_print(const struct calibrate_table *table, FILE *out)
     fprintf(out, "  bytes-unit: 64KiB\n  per-size:\n");
     for (unsigned i = 0; i < costs.count; i++) {
         unsigned long per_size = units(costs.entries[i].per_size_us, unit_ns);
-        if (per_size > 0)
+        if (per_size > 0 || says_no_size(costs.entries[i].operation))
             fprintf(out, "    %s: %lu\n", costs.entries[i].operation, per_size);
     }
 }
@@ -387,7 +401,7 @@ static json_t *costs_json(const struct calibrate_table *table, uint64_t unit_ns)
         unsigned long more = units(entry->per_size_us, unit_ns);
         json_object_set_new(base, entry->operation,
                             json_integer((json_int_t)base_units(entry->base_us, unit_ns)));
-        if (more > 0)
+        if (more > 0 || says_no_size(entry->operation))
             json_object_set_new(per_size, entry->operation, json_integer((json_int_t)more));
     }
     return json_pack("{s:s, s:o, s:s, s:o}", "by", "table", "table", base, "bytes-unit", "64KiB",

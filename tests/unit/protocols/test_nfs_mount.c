@@ -168,6 +168,57 @@ static void listings(void **state)
     assert_int_equal(len, 0);
 }
 
+/* Two exports, the first for two groups. */
+static size_t put_exports(uint8_t *buf, size_t size)
+{
+    struct rpc_writer w;
+
+    rpc_writer_init(&w, buf, size);
+    rpc_put_u32(&w, 1);
+    rpc_put_opaque(&w, "/data", 5);
+    rpc_put_u32(&w, 1);
+    rpc_put_opaque(&w, "hosts", 5);
+    rpc_put_u32(&w, 1);
+    rpc_put_opaque(&w, "10.0.0.0/8", 10);
+    rpc_put_u32(&w, 0);
+    rpc_put_u32(&w, 1);
+    rpc_put_opaque(&w, "/", 1);
+    rpc_put_u32(&w, 0);
+    rpc_put_u32(&w, 0);
+    return rpc_writer_finish(&w, 0) - RPC_RECORD_MARK_BYTES;
+}
+
+static void exports_are_walked(void **state)
+{
+    uint8_t buf[512];
+    const uint8_t *results = buf + RPC_RECORD_MARK_BYTES;
+    struct rpc_reader r;
+    struct rpc_slice path;
+    size_t len;
+
+    (void)state;
+    call_body(buf, mount3_write_export_call(buf, sizeof buf, 8, &identity), 100005, 3, 5, &len);
+    assert_int_equal(len, 0);
+    len = put_exports(buf, sizeof buf);
+    rpc_reader_init(&r, results, len);
+    assert_int_equal(mount3_next_export(&r, &path), RPC_PARSE_OK);
+    assert_int_equal(path.len, 5);
+    assert_memory_equal(path.data, "/data", 5);
+    assert_int_equal(mount3_next_export(&r, &path), RPC_PARSE_OK);
+    assert_int_equal(path.len, 1);
+    assert_int_equal(mount3_next_export(&r, &path), RPC_PARSE_NOT_EXPECTED);
+    for (size_t cut = 0; cut < len; cut++) {
+        enum rpc_parse result = RPC_PARSE_OK;
+        rpc_reader_init(&r, results, cut);
+        while (result == RPC_PARSE_OK)
+            result = mount3_next_export(&r, &path);
+        assert_int_equal(result, RPC_PARSE_NEED_MORE);
+    }
+    rpc_store_u32(buf + RPC_RECORD_MARK_BYTES, 2);
+    rpc_reader_init(&r, results, len);
+    assert_int_equal(mount3_next_export(&r, &path), RPC_PARSE_GARBAGE);
+}
+
 static void procedure_names(void **state)
 {
     (void)state;
@@ -225,6 +276,7 @@ int main(void)
         cmocka_unit_test(mount_replies),
         cmocka_unit_test(many_flavours_and_bad_handles),
         cmocka_unit_test(listings),
+        cmocka_unit_test(exports_are_walked),
         cmocka_unit_test(procedure_names),
         cmocka_unit_test(portmap_lookups),
     };

@@ -266,9 +266,9 @@ static void names_and_references(void **state)
          "f:2:3: listeners[0]: has neither pool nor routes; expected `pool: NAME`\n"},
         {"listeners:\n- { name: web, bind: '*:80', protocol: nfs }\n" POOLS,
          "f:2:3: listeners[0]: has no pool; expected `pool: NAME`\n"},
-        {LISTENERS POOLS "  cost: { by: table }\n",
-         "f:6:15: pools[0].cost.by: there is no table; expected `table` with at least one "
-         "entry\n"},
+        {LISTENERS POOLS "  cost: { by: table, per-size: { GET: 3 } }\n",
+         "f:6:32: pools[0].cost.per-size: is added to what a table says, and there is none; "
+         "expected `table` beside it\n"},
         {LISTENERS POOLS "  cost: { by: header }\n",
          "f:6:15: pools[0].cost.by: there is no header; expected `request-header`, "
          "`reply-header` or both\n"},

@@ -323,7 +323,7 @@ static void cost_by_size(void **state)
              "- { name: nas, bind: '127.0.0.1:0', protocol: nfs, pool: array }\n"
              "pools:\n"
              "- { name: farm, servers: ['127.0.0.1:1'], cost: { by: table, bytes-unit: 64KiB,\n"
-             "    table: { GET: 2, PUT: 8 }, per-size: { GET: 7, default: 5 } } }\n"
+             "    table: { GET: 2, PUT: 8 }, per-size: { GET: 7, HEAD: 0, default: 5 } } }\n"
              "- { name: array, servers: ['127.0.0.1:1'], cost: { by: table,\n"
              "    table: { read: 4, readDir: 6 }, per-size: { read: 3, readdirplus: 9 } } }\n");
     const struct config_cost *http = &config->pools[0].cost, *nfs = &config->pools[1].cost;
@@ -334,6 +334,7 @@ static void cost_by_size(void **state)
     assert_int_equal(config_cost_of_method(http, "GET", 3).per_size, 7);
     assert_int_equal(config_cost_of_method(http, "PUT", 3).base, 8);
     assert_int_equal(config_cost_of_method(http, "PUT", 3).per_size, 5);
+    assert_int_equal(config_cost_of_method(http, "HEAD", 4).per_size, 0);
     assert_int_equal(config_cost_of_method(http, "POST", 4).base, 1);
     assert_int_equal(config_cost_of_method(http, "POST", 4).per_size, 5);
     assert_int_equal(nfs->class_rate[CONFIG_CLASS_READ].per_size, 3);
@@ -343,6 +344,39 @@ static void cost_by_size(void **state)
     assert_int_equal(nfs->nfs3_rate[16].per_size, 0);
     assert_int_equal(nfs->nfs3_rate[17].base, 1); /* READDIRPLUS */
     assert_int_equal(nfs->nfs3_rate[17].per_size, 9);
+    config_free(config);
+}
+
+static void cost_without_a_table(void **state)
+{
+    struct config *config =
+        load("listeners:\n"
+             "- { name: web, bind: '127.0.0.1:0', protocol: http, pool: farm }\n"
+             "- { name: nas, bind: '127.0.0.1:0', protocol: nfs, pool: array }\n"
+             "pools:\n"
+             "- { name: farm, servers: ['127.0.0.1:1'], cost: { by: table } }\n"
+             "- { name: array, servers: ['127.0.0.1:1'], cost: { by: table } }\n");
+    const struct config_cost *http = &config->pools[0].cost, *nfs = &config->pools[1].cost;
+
+    (void)state;
+    assert_int_equal(http->unit_bytes, 65536);
+    assert_int_equal(nfs->unit_bytes, 65536);
+    /* Whatever the figures are: writing costs more than reading, and that more than asking. */
+    assert_true(nfs->nfs3_rate[7].base > nfs->nfs3_rate[6].base);
+    assert_true(nfs->nfs3_rate[6].base > nfs->nfs3_rate[1].base);
+    assert_true(nfs->nfs3_rate[7].per_size > nfs->nfs3_rate[6].per_size);
+    assert_true(nfs->nfs3_rate[6].per_size > 0);
+    for (unsigned proc = 0; proc < CONFIG_NFS3_PROCEDURES; proc++) {
+        assert_true(nfs->nfs3_rate[proc].base > 1);
+        assert_int_equal(nfs->nfs3_rate[proc].per_size > 0, proc == 6 || proc == 7);
+    }
+    for (int class = 0; class < CONFIG_CLASS_COUNT; class ++)
+        assert_true(nfs->class_rate[class].base > 1);
+    assert_true(config_cost_of_method(http, "PUT", 3).per_size >
+                config_cost_of_method(http, "GET", 3).per_size);
+    assert_int_equal(config_cost_of_method(http, "HEAD", 4).per_size, 0);
+    assert_int_equal(config_cost_of_method(http, "BREW", 4).base, http->other.base);
+    assert_true(http->other.base > 1);
     config_free(config);
 }
 
@@ -517,6 +551,7 @@ int main(void)
         cmocka_unit_test(routes_lead_to_pools),
         cmocka_unit_test(cost_tables),
         cmocka_unit_test(cost_by_size),
+        cmocka_unit_test(cost_without_a_table),
         cmocka_unit_test(cost_by_header_and_by_time),
         cmocka_unit_test(a_user_brings_its_group),
         cmocka_unit_test(many_flows),

@@ -173,6 +173,9 @@ static void what_is_printed_is_a_configuration(void **state)
     add(&table, "lookup", 0, 350, 33);
     add(&table, "access", 0, 230, 39);
     add(&table, "create", 0, 420, 91);
+    add(&table, "commit", 0, 250, 55);
+    add(&table, "write", 4096, 4096, 60);
+    add(&table, "write", 65536 + 4096, 65536 + 4096, 90);
     add(&table, "read", 4096, 4096, 45);
     add(&table, "read", 65536 + 4096, 65536 + 4096, 73);
     calibrate_table_note(&table, "link is left out: the server answers %d", 7);
@@ -185,6 +188,9 @@ static void what_is_printed_is_a_configuration(void **state)
     assert_int_equal(cost->nfs3_rate[1].base, 30);
     assert_int_equal(cost->nfs3_rate[6].base, 43);
     assert_int_equal(cost->nfs3_rate[6].per_size, 28);
+    assert_int_equal(cost->nfs3_rate[7].per_size, 30); /* WRITE */
+    assert_int_equal(cost->nfs3_rate[21].base, 55);    /* COMMIT, of the same class */
+    assert_int_equal(cost->nfs3_rate[21].per_size, 0);
     assert_int_equal(cost->nfs3_rate[8].base, 91);  /* CREATE */
     assert_int_equal(cost->nfs3_rate[11].base, 91); /* MKNOD is like it */
     assert_int_equal(cost->nfs3_rate[12].base, 33); /* REMOVE: metadata, the median */
