@@ -5,8 +5,13 @@
  * The reference gives both tags on arrival, keeps them in one array and searches it:
  *     S = max(v(A), F of the flow's previous arrival)     F = S + cost / weight
  *     SFQ, SFQ(D): v = S of the request dispatched last
+ *     RW(D), hybrid: the same, only flows with room in their window D * weight / sum (+ slack)
+ *     Virtual Clock: v stands still
  *     Min-SFQ(D):  v = smallest S among the outstanding requests
- *     end of a busy period: v = largest F served
+ *     FSFQ(D):     v as in SFQ(D); v' = smallest S among the outstanding requests, else v;
+ *                  S' = max(v'(A), F if F < v(A), else F'), F' = S' + cost / weight
+ *                  S = max(v(A), S')   (F, F' of the flow's previous arrival); ties go by S'
+ *     end of a busy period: v = v' = largest F served
  * sched/ gives tags late; that this comes to the same is what is tested. The caller dispatches
  * after every event. Service times and completion orders are random.
  */
@@ -24,6 +29,7 @@ struct request {
     uint64_t cost;
     exact_t start;
     exact_t finish;
+    exact_t adjusted;
 };
 
 struct textbook {
@@ -38,8 +44,11 @@ struct textbook {
     int waiting;
     int sent;
     uint64_t sent_cost;
+    uint64_t slack;
     exact_t v;
+    exact_t adjusted_v;
     exact_t last_finish[FLOWS];
+    exact_t last_adjusted[FLOWS];
     exact_t largest_served;
     struct sched_flow flows[FLOWS];
     struct sched *s;
@@ -53,30 +62,75 @@ static exact_t later(exact_t a, exact_t b)
 static void textbook_arrive(struct textbook *t, int flow, uint64_t cost)
 {
     struct request *r = &t->requests[t->arrived++];
+    const exact_t charge = property_charge(&t->arithmetic, cost, t->flows[flow].weight);
 
     r->flow = flow;
     r->cost = cost;
     r->state = WAITING;
     r->start = later(t->v, t->last_finish[flow]);
-    r->finish = r->start + property_charge(&t->arithmetic, cost, t->flows[flow].weight);
+    if (t->algorithm == SCHED_ALGORITHM_FSFQ) {
+        r->adjusted = later(t->adjusted_v, t->last_finish[flow] < t->v ? t->last_finish[flow]
+                                                                       : t->last_adjusted[flow]);
+        r->start = later(t->v, r->adjusted);
+    }
+    r->finish = r->start + charge;
     t->last_finish[flow] = r->finish;
+    t->last_adjusted[flow] = r->adjusted + charge;
     t->waiting++;
     sched_item_init(&r->item);
     property_check(t->seed, sched_enqueue(t->s, &t->flows[flow], &r->item, cost, 0) == SCHED_OK);
+}
+
+static bool windowed(enum sched_algorithm algorithm)
+{
+    return algorithm == SCHED_ALGORITHM_RW || algorithm == SCHED_ALGORITHM_HYBRID;
+}
+
+/* Which flows have outstanding < n_f + slack. */
+static void textbook_windows(const struct textbook *t, bool *open)
+{
+    bool active[FLOWS] = {false};
+    exact_t outstanding[FLOWS] = {0};
+    exact_t weights = 0;
+
+    for (int i = 0; i < t->arrived; i++) {
+        const struct request *r = &t->requests[i];
+        active[r->flow] = active[r->flow] || r->state != GONE;
+        if (r->state == SENT)
+            outstanding[r->flow] += t->unit == SCHED_DEPTH_COST ? (exact_t)r->cost : 1;
+    }
+    for (int f = 0; f < FLOWS; f++)
+        weights += active[f] ? t->flows[f].weight : 0;
+    for (int f = 0; f < FLOWS; f++) {
+        if (t->algorithm == SCHED_ALGORITHM_HYBRID)
+            outstanding[f] -= (exact_t)t->slack;
+        open[f] = !windowed(t->algorithm) ||
+                  outstanding[f] * weights < (exact_t)t->depth * t->flows[f].weight;
+    }
+}
+
+static bool textbook_before(const struct textbook *t, const struct request *a,
+                            const struct request *b)
+{
+    if (t->algorithm == SCHED_ALGORITHM_FIFO)
+        return false; /* b came first */
+    if (a->start != b->start)
+        return a->start < b->start;
+    return t->algorithm == SCHED_ALGORITHM_FSFQ && a->adjusted < b->adjusted;
 }
 
 /* The request whose turn it is, by the algorithm's order and nothing else. */
 static struct request *textbook_first(struct textbook *t)
 {
     struct request *first = NULL;
+    bool open[FLOWS];
 
+    textbook_windows(t, open);
     for (int i = 0; i < t->arrived; i++) {
         struct request *r = &t->requests[i];
-        if (r->state != WAITING)
+        if (r->state != WAITING || !open[r->flow])
             continue;
-        if (first == NULL)
-            first = r;
-        else if (t->algorithm != SCHED_ALGORITHM_FIFO && r->start < first->start)
+        if (first == NULL || textbook_before(t, r, first))
             first = r;
     }
     return first;
@@ -93,7 +147,8 @@ static bool textbook_room(const struct textbook *t, uint64_t cost)
     return t->sent_cost + cost <= t->depth;
 }
 
-static void textbook_minimum(struct textbook *t)
+/* v and v' once something was sent or has ended; `sent` is NULL for the latter. */
+static void textbook_clocks(struct textbook *t, const struct request *sent)
 {
     const struct request *least = NULL;
 
@@ -102,8 +157,15 @@ static void textbook_minimum(struct textbook *t)
         if (r->state == SENT && (least == NULL || r->start < least->start))
             least = r;
     }
-    if (least != NULL)
-        t->v = least->start;
+    if (t->algorithm == SCHED_ALGORITHM_MINSFQD)
+        t->v = least != NULL ? least->start : t->v;
+    else if (sent != NULL && t->algorithm != SCHED_ALGORITHM_VIRTUAL_CLOCK)
+        t->v = later(t->v, sent->start);
+    t->adjusted_v = least != NULL ? least->start : t->v;
+    if (t->sent == 0 && t->waiting == 0) {
+        t->v = t->largest_served;
+        t->adjusted_v = t->largest_served;
+    }
 }
 
 static bool first_of_its_flow(const struct textbook *t, const struct request *r)
@@ -141,10 +203,7 @@ static void dispatch_all(struct textbook *t)
         t->sent++;
         t->sent_cost += chosen->cost;
         t->largest_served = later(t->largest_served, chosen->finish);
-        if (t->algorithm == SCHED_ALGORITHM_MINSFQD)
-            textbook_minimum(t);
-        else
-            t->v = chosen->start;
+        textbook_clocks(t, chosen);
     }
 }
 
@@ -162,10 +221,7 @@ static void complete_one(struct textbook *t, struct property_random *random)
         sched_complete(t->s, &r->item, r->cost, 0);
         break;
     }
-    if (t->algorithm == SCHED_ALGORITHM_MINSFQD)
-        textbook_minimum(t);
-    if (t->sent == 0 && t->waiting == 0)
-        t->v = t->largest_served;
+    textbook_clocks(t, NULL);
 }
 
 static void change_depth(struct textbook *t, struct property_random *random)
@@ -181,21 +237,47 @@ static void change_depth(struct textbook *t, struct property_random *random)
     sched_set_depth(t->s, depth);
 }
 
+static enum sched_algorithm draw_algorithm(struct property_random *random)
+{
+    const enum sched_algorithm algorithms[] = {
+        SCHED_ALGORITHM_FIFO,         SCHED_ALGORITHM_SFQ,  SCHED_ALGORITHM_SFQD,
+        SCHED_ALGORITHM_MINSFQD,      SCHED_ALGORITHM_FSFQ, SCHED_ALGORITHM_FSFQ,
+        SCHED_ALGORITHM_RW,           SCHED_ALGORITHM_RW,   SCHED_ALGORITHM_HYBRID,
+        SCHED_ALGORITHM_VIRTUAL_CLOCK};
+    return algorithms[property_between(random, 0, 9)];
+}
+
+/* Costs go up to the largest only where tags cannot lag behind v, nor v behind them. */
+static struct property_arithmetic draw_arithmetic(struct property_random *random,
+                                                  enum sched_algorithm algorithm)
+{
+    const bool huge = algorithm <= SCHED_ALGORITHM_SFQD;
+    struct property_arithmetic a;
+
+    /* Rounding may decide between the two equations of FSFQ(D). */
+    do
+        a = property_arithmetic_draw(random, huge);
+    while (algorithm == SCHED_ALGORITHM_FSFQ && !a.exact);
+    return a;
+}
+
 static void case_of_seed(uint64_t seed)
 {
     struct property_random random = {.state = seed};
     struct textbook *t = test_calloc(1, sizeof(*t));
 
     t->seed = seed;
-    t->algorithm = (enum sched_algorithm)property_between(&random, 0, SCHED_ALGORITHM_MINSFQD);
+    t->algorithm = draw_algorithm(&random);
     /* Without enough requests in sight Min-SFQ(D) in cost units leaves slots empty, see above. */
     t->unit = t->algorithm != SCHED_ALGORITHM_MINSFQD && property_chance(&random, 40)
                   ? SCHED_DEPTH_COST
                   : SCHED_DEPTH_REQUESTS;
-    t->arithmetic = property_arithmetic_draw(&random, t->algorithm != SCHED_ALGORITHM_MINSFQD);
+    t->arithmetic = draw_arithmetic(&random, t->algorithm);
     t->virtual_start = property_virtual_start(&random);
     t->depth = 1;
-    const struct sched_params params = {.algorithm = t->algorithm,
+    t->slack = property_between(&random, 0, 5);
+    const struct sched_params params = {.options.slack = t->slack,
+                                        .algorithm = t->algorithm,
                                         .depth_unit = t->unit,
                                         .depth = 1,
                                         .virtual_start = t->virtual_start};
