@@ -43,7 +43,7 @@ static void usage(FILE *out)
             "  set algorithm POOL NAME                     fifo, sfqd, rw, mclock and others\n"
             "  set slack|capacity|ageing|at-limit POOL VALUE\n"
             "                                              what some algorithms are told\n"
-            "  set target|reservation|limit|burst|queue-limit POOL/FLOW VALUE\n"
+            "  set target|reservation|limit|burst|queue-limit|response-target POOL/FLOW VALUE\n"
             "                                              what a flow is promised: 20ms, 100/s\n"
             "  drain POOL/SERVER                           no new requests for the server\n"
             "  ready POOL/SERVER                           and again\n"
@@ -319,6 +319,7 @@ static const struct command {
     {{"set", "limit"}, 2, "POOL/FLOW N/s", run_set_promise},
     {{"set", "burst"}, 2, "POOL/FLOW N", run_set_promise},
     {{"set", "queue-limit"}, 2, "POOL/FLOW N", run_set_promise},
+    {{"set", "response-target"}, 2, "POOL/FLOW TIME", run_set_promise},
     {{"drain", NULL}, 1, "POOL/SERVER", run_drain},
     {{"ready", NULL}, 1, "POOL/SERVER", run_ready},
     {{"reload", NULL}, 0, "", run_reload},
@@ -340,7 +341,7 @@ static int run_command(const struct ctl *ctl, char **words, int count)
     }
     if (strcmp(words[0], "set") == 0 && count > 1)
         return misused("set takes weight, depth, algorithm, slack, capacity, ageing, at-limit, "
-                       "target, reservation, limit, burst or queue-limit, not",
+                       "target, reservation, limit, burst, queue-limit or response-target, not",
                        words[1]);
     return misused(count == 1 && strcmp(words[0], "set") == 0 ? "half a command" : "no command",
                    words[0]);

@@ -44,7 +44,9 @@
 #define CONFIG_SERVER_DEPTH_MAX 1000000
 
 #define CONFIG_WEIGHT_MAX 1000000
-#define CONFIG_COST_MAX   1000000
+/* The weight-range that is left out: from the weight's part to as many times as much. */
+#define CONFIG_WEIGHT_SPAN 8
+#define CONFIG_COST_MAX    1000000
 
 /* ------------------------------------------------------------------ addresses */
 
@@ -191,6 +193,11 @@ struct config_flow {
     struct sched_terms terms; /* likewise of each instance */
     bool burst_is_auto;       /* terms.burst follows from the limit: config_auto_burst() */
     uint32_t queue_limit;     /* queued requests of each instance; 0: the pool's flow_limit */
+    /* What the pool's feedback loop keeps the mean response time below by moving the weight within
+     * the range, 1 <= weight_min <= weight <= weight_max; 0: the weight is left alone. */
+    uint64_t response_target_ns;
+    const char *weight_range; /* as written */
+    uint32_t weight_min, weight_max;
     struct config_match match;
     enum config_flow_by by;
     const char *by_header; /* header name when by is CONFIG_FLOW_BY_HEADER, else NULL */
@@ -287,6 +294,7 @@ struct config_pool {
     enum config_depth_unit depth_unit;
     enum sched_algorithm algorithm;
     struct sched_options options; /* of the algorithm */
+    uint64_t feedback_period_ns;  /* of the loop that moves weights, when a flow has a target */
     struct config_queue queue;
     struct config_cost cost;
     struct config_server_timeouts timeouts;

@@ -135,6 +135,8 @@ static void add_default_flow(struct config_pool *pool)
         .match.procedure = CONFIG_CLASS_ANY,
         .by = CONFIG_FLOW_BY_NOTHING,
         .burst_is_auto = true,
+        .weight_min = 1,
+        .weight_max = CONFIG_WEIGHT_SPAN,
     };
 }
 

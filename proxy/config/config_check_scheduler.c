@@ -9,6 +9,10 @@
 #define BIT(algorithm) (UINT32_C(1) << (algorithm))
 #define RATES          (BIT(SCHED_ALGORITHM_MCLOCK) | BIT(SCHED_ALGORITHM_LEAKY_BUCKET))
 
+#define WEIGHTLESS                                                                                 \
+    (BIT(SCHED_ALGORITHM_FIFO) | BIT(SCHED_ALGORITHM_EDF) | BIT(SCHED_ALGORITHM_SCF) |             \
+     BIT(SCHED_ALGORITHM_LEAKY_BUCKET))
+
 /* A key that only some algorithms read. */
 struct use {
     const char *key;
@@ -29,6 +33,7 @@ static const struct use term_uses[] = {
     {"reservation", BIT(SCHED_ALGORITHM_MCLOCK), "mclock"},
     {"limit", RATES, "mclock and leaky-bucket"},
     {"burst", RATES, "mclock and leaky-bucket"},
+    {"response-target", ~WEIGHTLESS, "those that go by weight"},
     {0},
 };
 
@@ -62,6 +67,23 @@ const char *config_setting_readers(const char *name, enum sched_algorithm algori
 
 /* ------------------------------------------------------------------ one flow's terms */
 
+static void check_response_target(struct config_flow *flow, const struct config_place *place,
+                                  struct config_errors *errors)
+{
+    const struct config_place range = config_place_get(place, "weight-range");
+
+    config_weight_range(flow->weight_range, flow->weight, &flow->weight_min, &flow->weight_max);
+    if (flow->weight < flow->weight_min || flow->weight > flow->weight_max) {
+        config_place_report(errors, CONFIG_ERROR, &range,
+                            "leaves out the weight; expected a range with %" PRIu32 " in it",
+                            flow->weight);
+    }
+    if (flow->response_target_ns == 0 && config_place_has(place, "weight-range")) {
+        config_place_report(errors, CONFIG_WARNING, &range,
+                            "has no effect without `response-target`");
+    }
+}
+
 static void check_terms(struct config_flow *flow, enum sched_algorithm algorithm,
                         const struct config_place *place, struct config_errors *errors)
 {
@@ -70,6 +92,7 @@ static void check_terms(struct config_flow *flow, enum sched_algorithm algorithm
     const struct config_place burst = config_place_get(place, "burst");
 
     warn_unused(term_uses, algorithm, place, errors);
+    check_response_target(flow, place, errors);
     if (terms->limit_per_s != 0 && terms->limit_per_s < terms->reservation_per_s) {
         config_place_report(errors, CONFIG_ERROR, &limit,
                             "is below the reservation; expected at least %" PRIu64 "/s",
@@ -208,11 +231,20 @@ void config_check_scheduler(struct config_pool *pool, const struct config_place 
     const struct config_place scheduler = config_place_get(place, "scheduler");
     const struct config_place flows = config_place_get(place, "flows");
 
+    bool targets = false;
+
     warn_unused(option_uses, pool->algorithm, &scheduler, errors);
     for (size_t i = 0; i < pool->flow_count; i++) {
         const struct config_place item = config_place_item(&flows, i);
 
         check_terms(&pool->flows[i], pool->algorithm, &item, errors);
+        targets |= pool->flows[i].response_target_ns != 0;
+    }
+    if (!targets && config_place_has(&scheduler, "feedback")) {
+        const struct config_place feedback = config_place_get(&scheduler, "feedback");
+
+        config_place_report(errors, CONFIG_WARNING, &feedback,
+                            "has no effect, since no flow has a response-target");
     }
     check_promises(pool, &scheduler, errors);
     if (pool->algorithm == SCHED_ALGORITHM_RW || pool->algorithm == SCHED_ALGORITHM_HYBRID) {

@@ -221,6 +221,14 @@ static const struct config_key server_keys[] = {
 };
 static const struct config_shape server_shape = {.keys = server_keys, .shorthand = "address"};
 
+static const struct config_key feedback_keys[] = {
+    {"period", CONFIG_KIND_DURATION, .fallback = "5s", .min = SEC, .max = DAY,
+     .help = "A step, up or down, is made once in this time at most.",
+     AT(config_pool, feedback_period_ns)},
+    {0},
+};
+static const struct config_shape feedback_shape = {.keys = feedback_keys};
+
 static const struct config_key scheduler_keys[] = {
     {"algorithm", CONFIG_KIND_WORD, .fallback = "sfqd", .word_source = get_algorithm_words,
      .help = "Order in which queued requests go: by arrival (fifo), fair by the flows' weights, by "
@@ -238,6 +246,8 @@ static const struct config_key scheduler_keys[] = {
     {"ageing", CONFIG_KIND_DURATION, .fallback = "1ms", .min = 1, .max = DAY,
      .help = "scf: the wait that makes up for one unit of cost.",
      AT(config_pool, options.ageing_ns)},
+    {"feedback", CONFIG_KIND_MAP, .shape = &feedback_shape,
+     .help = "The loop that moves the weights of flows with a response-target.", WITHIN},
     {"at-limit", CONFIG_KIND_WORD, .fallback = "wait", .words = at_limit_words,
      .help = "mclock: what becomes of a request that is over its flow's limit: it waits, or it is "
              "refused (429, JUKEBOX).",
@@ -361,6 +371,16 @@ static const struct config_key flow_keys[] = {
      .help = "With limit: how much of it may come at once beyond one request; auto: what the limit "
              "allows in 10 ms.",
      AT(config_flow, terms.burst)},
+    {"response-target", CONFIG_KIND_DURATION, .fallback = "none", .min = 1000, .max = DAY,
+     .words = none_is_0_words,
+     .help = "Mean response time, waiting included, not to be exceeded: the weight is moved within "
+             "weight-range to keep it. It moves by a quarter at most, so weights of 16 and more "
+             "move finely.",
+     AT(config_flow, response_target_ns)},
+    {"weight-range", CONFIG_KIND_WEIGHT_RANGE, .fallback = "auto",
+     .help = "With response-target: the least and the largest weight; auto: an eighth of the "
+             "weight to eight times as much.",
+     AT(config_flow, weight_range)},
     {"queue-limit", CONFIG_KIND_COUNT, .fallback = "auto", .min = 1, .max = 100 * MILLION,
      .words = auto_words, .help = "Its requests waiting; auto: the pool's queue.flow-limit.",
      AT(config_flow, queue_limit)},
@@ -643,6 +663,7 @@ static const char *noun(const struct config_key *key)
         [CONFIG_KIND_SIZE] = "a size such as 64KiB (units B, KiB, MiB, GiB)",
         [CONFIG_KIND_COUNT] = "a number",
         [CONFIG_KIND_RATE] = "a rate such as 100/s",
+        [CONFIG_KIND_WEIGHT_RANGE] = "a range such as 1..64 from 1 to 1000000, or auto",
         [CONFIG_KIND_BOOL] = "true or false",
         [CONFIG_KIND_MAP] = "a map of keys",
         [CONFIG_KIND_LIST] = "a list",

@@ -36,7 +36,8 @@ enum config_kind {
     CONFIG_KIND_DURATION,
     CONFIG_KIND_SIZE,
     CONFIG_KIND_COUNT,
-    CONFIG_KIND_RATE, /* `100/s`: cost units per second */
+    CONFIG_KIND_RATE,         /* `100/s`: cost units per second */
+    CONFIG_KIND_WEIGHT_RANGE, /* `1..64`, or auto; kept as text */
     CONFIG_KIND_BOOL,
     CONFIG_KIND_WORD,  /* one of `words` */
     CONFIG_KIND_MAP,   /* keys of `shape` */
@@ -88,6 +89,10 @@ const char *config_word_name(const cyaml_strval_t *words, int64_t value);
 /* The number that the text stands for under a key of DURATION, SIZE, COUNT or RATE; returns what is
  * wrong with it, else NULL. */
 const char *config_key_number(const struct config_key *key, const char *text, uint64_t *out);
+
+/* A flow's weight-range; `auto` by its weight. Returns as config_key_number(). */
+const char *config_weight_range(const char *text, uint32_t weight, uint32_t *weight_min,
+                                uint32_t *weight_max);
 
 /* Make the tree what config_schema says, with every default in it; report what does not fit. */
 void config_shape_apply(struct config_tree *tree, struct config_errors *errors);

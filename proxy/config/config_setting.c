@@ -32,6 +32,34 @@ const char *config_key_number(const struct config_key *key, const char *text, ui
     return wrong;
 }
 
+static void auto_weight_range(uint32_t weight, uint32_t *weight_min, uint32_t *weight_max)
+{
+    *weight_min = weight / CONFIG_WEIGHT_SPAN > 0 ? weight / CONFIG_WEIGHT_SPAN : 1;
+    *weight_max = weight < CONFIG_WEIGHT_MAX / CONFIG_WEIGHT_SPAN ? weight * CONFIG_WEIGHT_SPAN
+                                                                  : CONFIG_WEIGHT_MAX;
+}
+
+const char *config_weight_range(const char *text, uint32_t weight, uint32_t *weight_min,
+                                uint32_t *weight_max)
+{
+    uint64_t low, high;
+
+    if (strcmp(text, "auto") == 0) {
+        auto_weight_range(weight, weight_min, weight_max);
+        return NULL;
+    }
+    const char *wrong = config_parse_range(text, &low, &high);
+    if (wrong != NULL) {
+        return wrong;
+    }
+    if (low < 1 || high > CONFIG_WEIGHT_MAX) {
+        return "is out of range";
+    }
+    *weight_min = (uint32_t)low;
+    *weight_max = (uint32_t)high;
+    return NULL;
+}
+
 static void store(void *structure, const struct config_key *key, uint64_t value)
 {
     const uint32_t half = (uint32_t)value;
@@ -80,8 +108,8 @@ static int set_value(const struct config_shape *shape, const char *const *names,
     return 0;
 }
 
-const char *const config_flow_settings[] = {"target", "reservation", "limit",
-                                            "burst",  "queue-limit", NULL};
+const char *const config_flow_settings[] = {"target",      "reservation",     "limit", "burst",
+                                            "queue-limit", "response-target", NULL};
 const char *const config_pool_settings[] = {"slack", "capacity", "ageing", "at-limit", NULL};
 
 int config_set_flow(struct config_flow *flow, const char *name, const char *text, char *why,

@@ -194,6 +194,7 @@ static const char *shape_text(struct shaper *shaper, const struct config_key *ke
 {
     struct config_address_parts parts;
     struct config_prefix prefix;
+    uint32_t low, high;
     const char *text = node->text, *wrong;
     bool on;
 
@@ -222,6 +223,8 @@ static const char *shape_text(struct shaper *shaper, const struct config_key *ke
     case CONFIG_KIND_COUNT:
     case CONFIG_KIND_RATE:
         return shape_number(shaper, key, node);
+    case CONFIG_KIND_WEIGHT_RANGE:
+        return config_weight_range(text, 1, &low, &high);
     case CONFIG_KIND_BOOL:
         wrong = config_parse_bool(text, &on);
         node->text = wrong == NULL && on ? "true" : "false";
@@ -247,6 +250,8 @@ static const char *placeholder(struct shaper *shaper, const struct config_key *k
         return "/";
     case CONFIG_KIND_BOOL:
         return "false";
+    case CONFIG_KIND_WEIGHT_RANGE:
+        return "auto";
     case CONFIG_KIND_WORD:
         return config_key_words(key)[0].str;
     case CONFIG_KIND_DURATION:

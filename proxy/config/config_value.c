@@ -62,6 +62,24 @@ const char *config_parse_rate(const char *text, uint64_t *out_per_s)
     return config_parse_count(number, out_per_s);
 }
 
+const char *config_parse_range(const char *text, uint64_t *out_min, uint64_t *out_max)
+{
+    const char *dots = strstr(text, "..");
+    char first[24];
+    const char *wrong;
+
+    if (dots == NULL || (size_t)(dots - text) >= sizeof(first)) {
+        return "is not two numbers with .. between them";
+    }
+    memcpy(first, text, (size_t)(dots - text));
+    first[dots - text] = '\0';
+    wrong = config_parse_count(first, out_min);
+    if (wrong == NULL) {
+        wrong = config_parse_count(dots + 2, out_max);
+    }
+    return wrong == NULL && *out_min > *out_max ? "ends before it begins" : wrong;
+}
+
 /* The fraction is kept as a numerator over a power of ten, so that no floating point rounds a
  * limit. */
 static const char *parse_scaled(const char *text, const struct unit *units, size_t count,

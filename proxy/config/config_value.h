@@ -20,6 +20,8 @@ const char *config_parse_size(const char *text, uint64_t *out_bytes);
 const char *config_parse_count(const char *text, uint64_t *out);
 /* `100/s`: a whole number of something in a second. */
 const char *config_parse_rate(const char *text, uint64_t *out_per_s);
+/* `1..64`: whole numbers, the second not below the first. */
+const char *config_parse_range(const char *text, uint64_t *out_min, uint64_t *out_max);
 /* true yes on, false no off. */
 const char *config_parse_bool(const char *text, bool *out);
 

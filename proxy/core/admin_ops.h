@@ -29,6 +29,9 @@ struct flow_view {
     double target_s; /* 0: none; likewise the others */
     uint64_t reservation_per_s, limit_per_s, burst;
     uint64_t queue_limit;
+    double response_target_s, response_s; /* the latter as last measured for the target */
+    const char *feedback;                 /* state of the loop that moves the weight; "no-target" */
+    uint64_t infeasible;                  /* 1 while no weight reaches the target */
     bool keyed;
     uint32_t instances; /* flows that exist now; 1 for one without a key */
     double share; /* of the pool, by weight, among the flows that have requests; 0 for one that has

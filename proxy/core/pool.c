@@ -19,6 +19,7 @@ struct pool *pool_create(const char *name, bool nfs, struct loop **loops, unsign
     pool->wake_ns = SCHED_NEVER_NS;
     TAILQ_INIT(&pool->lanes);
     TAILQ_INIT(&pool->classes);
+    pool_feedback_init(pool);
     pool->sides = memory_zalloc(loop_count * sizeof(*pool->sides), "a pool's gate");
     pool->side_count = loop_count;
     for (unsigned i = 0; i < loop_count; i++)
@@ -165,6 +166,7 @@ static struct flow_class *revive_or_add_class(struct pool *pool, const char *nam
     class->pool = pool;
     class->name = memory_copy_string(name, "a flow's name");
     TAILQ_INSERT_TAIL(&pool->classes, class, link);
+    pool->class_count++;
     return class;
 }
 
@@ -363,6 +365,7 @@ void pool_configure(struct pool *pool, const struct config_pool *config, unsigne
     pool->dead_for_ns = config->retry.dead_for_ns;
     configure_servers(pool, config, next_index);
     configure_classes(pool, config);
+    pool_feedback_configure(pool, config);
     TAILQ_FOREACH(lane, &pool->lanes, link)
     {
         sched_set_options(lane->sched, &pool->options);

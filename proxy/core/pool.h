@@ -21,6 +21,7 @@
 #include "proxy/control/meters.h"
 #include "proxy/core/cost.h"
 #include "proxy/core/exchange.h"
+#include "proxy/core/pool_feedback.h"
 
 #include <pthread.h>
 #include <uthash.h>
@@ -61,6 +62,7 @@ struct flow_class {
     TAILQ_ENTRY(flow_class) link;
     char *name;
     uint32_t weight;
+    struct class_feedback feedback;
     uint32_t queue_limit; /* of each instance; 0: the pool's flow_limit */
     /* What each instance is promised. The scheduler looks at one set while the other one is
      * written: pool_set_class_terms(). */
@@ -136,6 +138,8 @@ struct pool {
     uint64_t wake_ns;       /* some side's timer is set for it; SCHED_NEVER_NS: none */
     struct lane *next_lane; /* whose turn it is to dispatch; NULL: the first's */
     TAILQ_HEAD(flow_class_list, flow_class) classes;
+    unsigned class_count; /* of them, those removed too */
+    struct pool_feedback feedback;
     struct gate_side *sides; /* by loop index */
     unsigned side_count;
     struct loop_message kick; /* to the first loop: pump without having anything to say */

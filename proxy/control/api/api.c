@@ -190,7 +190,8 @@ static void change_flow(struct change *change)
         error = admin_set_flow(change->runtime, change->names[0], change->names[2], change->key,
                                setting, why, sizeof(why));
     } else {
-        unknown_key(change, "weight, target, reservation, limit, burst, queue-limit");
+        unknown_key(change,
+                    "weight, target, reservation, limit, burst, queue-limit, response-target");
         return;
     }
     answer_change(change->reply, error, 400, why);

@@ -80,6 +80,7 @@ static const struct meter pool_meters[] = {
 static const struct meter_text flow_texts[] = {
     {"pool", "pool", offsetof(struct flow_view, pool)},
     {"name", "flow", offsetof(struct flow_view, name)},
+    {"feedback", NULL, offsetof(struct flow_view, feedback)},
 };
 
 static const struct meter flow_meters[] = {
@@ -93,6 +94,12 @@ static const struct meter flow_meters[] = {
      offsetof(struct flow_view, limit_per_s)},
     {"burst", "Cost units that may come at once beyond one request under the limit.", METER_GAUGE,
      offsetof(struct flow_view, burst)},
+    {"response_target_seconds", "Mean response that the weight is moved for; 0: none.",
+     METER_GAUGE_REAL, offsetof(struct flow_view, response_target_s)},
+    {"response_seconds", "Response as last measured for the target; 0: not yet.", METER_GAUGE_REAL,
+     offsetof(struct flow_view, response_s)},
+    {"infeasible", "1 while no weight in the range reaches the response target.", METER_GAUGE,
+     offsetof(struct flow_view, infeasible)},
     {"queue_limit", "Requests of an instance that may wait.", METER_GAUGE,
      offsetof(struct flow_view, queue_limit)},
     {"instances", "Instances by key; 1 for a flow without a key.", METER_GAUGE_U32,

@@ -36,6 +36,8 @@ static const struct column flow_columns[] = {
     {"TARGET", COLUMN_TARGET, "target_seconds", NULL},
     {"RESERVED", COLUMN_RATE, "reservation_per_second", NULL},
     {"LIMIT", COLUMN_RATE, "limit_per_second", NULL},
+    {"GOAL", COLUMN_TARGET, "response_target_seconds", NULL},
+    {"GOAL-IS", COLUMN_TEXT, "feedback", NULL},
     {"INSTANCES", COLUMN_COUNT, "instances", NULL},
     {"QUEUED", COLUMN_COUNT, "queue_length", NULL},
     {"AT-SERVERS", COLUMN_COUNT, "outstanding", NULL},

@@ -106,6 +106,9 @@ static int set_weight(struct pool *pool, const struct change *change, char *why,
         return -ENOENT;
     if (change->value < SCHED_WEIGHT_MIN || change->value > SCHED_WEIGHT_MAX)
         return refuse(why, size, "a weight is a whole number from 1 to 1000000");
+    if (pool_feedback_set(class, class->feedback.terms.target_ns, (uint32_t)change->value) < 0)
+        return refuse(why, size,
+                      "the flow has a response-target, and its weight-range leaves that out");
     pool_set_class_weight(class, (uint32_t)change->value);
     return 0;
 }
@@ -140,7 +143,8 @@ static int set_flow_setting(struct pool *pool, const struct change *change, char
         return -ENOENT;
     struct config_flow flow = {.terms = *pool_class_terms(class),
                                .burst_is_auto = class->burst_is_auto,
-                               .queue_limit = class->queue_limit};
+                               .queue_limit = class->queue_limit,
+                               .response_target_ns = class->feedback.terms.target_ns};
     int error = config_set_flow(&flow, change->key, change->text, why, size);
     if (error != 0)
         return error;
@@ -151,6 +155,8 @@ static int set_flow_setting(struct pool *pool, const struct change *change, char
                                                      flow.terms.reservation_per_s >
                                                  pool->options.capacity_per_s)
         return refuse(why, size, "the flows' reservations would add up to more than the capacity");
+    if (pool_feedback_set(class, flow.response_target_ns, class->feedback.terms.weight) < 0)
+        return refuse(why, size, "the flow's weight-range leaves its weight out");
     class->burst_is_auto = flow.burst_is_auto;
     pool_set_class_queue_limit(class, flow.queue_limit);
     pool_set_class_terms(class, &flow.terms);

@@ -108,6 +108,11 @@ static void view_flow(struct flow_class *class, struct flow_view *view)
         .reservation_per_s = terms->reservation_per_s,
         .limit_per_s = terms->limit_per_s,
         .burst = terms->burst,
+        .response_target_s = seconds(class->feedback.terms.target_ns),
+        .response_s = seconds(class->feedback.in_loop ? class->feedback.flow.measured_ns : 0),
+        .feedback = class_feedback_state(&class->feedback),
+        .infeasible =
+            class->feedback.in_loop && class->feedback.flow.state == SCHED_FEEDBACK_INFEASIBLE,
         .queue_limit = class->queue_limit != 0 ? class->queue_limit : pool->flow_limit,
         .keyed = class->keyed,
         .instances = class->keyed ? class->instances : 1,

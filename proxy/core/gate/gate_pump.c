@@ -156,6 +156,7 @@ static bool dispatch_one(struct gate_side *side, struct lane *lane, struct excha
     exchange->dispatched_ns = now_ns;
     exchange->class->queued--;
     exchange->class->outstanding++;
+    class_feedback_waiting(&exchange->class->feedback, now_ns);
     pool->outstanding++;
     pool->outstanding_cost += exchange->cost;
     gate_take_slot(exchange, server);
@@ -218,7 +219,8 @@ static bool queue_exchange(struct gate_side *side, struct exchange *exchange,
         return false;
     }
     exchange->state = EXCHANGE_QUEUED;
-    exchange->class->queued++;
+    if (exchange->class->queued++ == 0)
+        class_feedback_waiting(&exchange->class->feedback, now_ns);
     return true;
 }
 
@@ -469,6 +471,7 @@ static void on_kick(struct loop *loop, struct loop_message *message)
     struct pool *pool = container_of(message, struct pool, kick);
 
     atomic_store(&pool->kicked, false);
+    pool_feedback_arm(pool, loop_now_ns(loop));
     loop_add_pump(loop, &pool->sides[loop->index].hook);
 }
 

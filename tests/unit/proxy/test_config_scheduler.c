@@ -144,6 +144,80 @@ static void a_server_gets_its_part_of_the_total(void **state)
 
 /* ------------------------------------------------------------------ what is said */
 
+static void response_targets_have_a_range(void **state)
+{
+    static const struct {
+        const char *flow;
+        uint32_t low, high;
+    } rows[] = {
+        {"weight: 16, response-target: 40ms", 2, 128},
+        {"weight: 3, response-target: 40ms", 1, 24},
+        {"weight: 500000, response-target: 40ms", 62500, 1000000},
+        {"weight: 16, response-target: 40ms, weight-range: 16..16", 16, 16},
+        {"weight: 16, response-target: 40ms, weight-range: 1..1000000", 1, 1000000},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char text[512];
+
+        snprintf(text, sizeof(text),
+                 HTTP POOL "  scheduler: { feedback: { period: 2s } }\n"
+                           "  flows: [{ name: a, %s }]\n",
+                 rows[i].flow);
+        struct config *config = load(text);
+        const struct config_flow *flow = &config->pools[0].flows[0];
+        assert_true(config->pools[0].feedback_period_ns == 2000000000);
+        assert_int_equal(flow->response_target_ns, 40000000);
+        assert_int_equal(flow->weight_min, rows[i].low);
+        assert_int_equal(flow->weight_max, rows[i].high);
+        config_free(config);
+    }
+}
+
+static void ranges_that_are_wrong(void **state)
+{
+    static const struct {
+        const char *range, *wrong;
+    } rows[] = {
+        {"5", "is not two numbers with .. between them"},
+        {"0..4", "is out of range"},
+        {"4..1000001", "is out of range"},
+        {"4..", "is empty"},
+        {"..4", "is empty"},
+        {"a..4", "is not a whole number"},
+        {"4..5..6", "is not a whole number"},
+        {"5..4", "ends before it begins"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char text[512], findings[512];
+
+        snprintf(text, sizeof(text),
+                 HTTP POOL "  flows: [{ name: a, response-target: 1s, weight-range: %s }]\n",
+                 rows[i].range);
+        snprintf(findings, sizeof(findings),
+                 "f:5:57: pools[0].flows[0].weight-range: `%s` %s; expected a range such as 1..64 "
+                 "from 1 to 1000000, or auto\n",
+                 rows[i].range, rows[i].wrong);
+        expect(text, findings, false);
+    }
+    expect(HTTP POOL "  flows: [{ name: a, weight: 5, response-target: 1s, weight-range: 6..9 }]\n",
+           "f:5:68: pools[0].flows[0].weight-range: leaves out the weight; expected a range with 5 "
+           "in it\n",
+           false);
+    expect(HTTP POOL "  scheduler: fifo\n  flows: [{ name: a, response-target: 1s }]\n",
+           "f:6:39: warning: pools[0].flows[0].response-target: has no effect with algorithm fifo; "
+           "it is for those that go by weight\n",
+           true);
+    expect(HTTP POOL "  scheduler: { feedback: { period: 2s } }\n"
+                     "  flows: [{ name: a, weight-range: 1..2 }]\n",
+           "f:5:26: warning: pools[0].scheduler.feedback: has no effect, since no flow has a "
+           "response-target\n"
+           "f:6:36: warning: pools[0].flows[0].weight-range: has no effect without "
+           "`response-target`\n",
+           true);
+}
+
 static void values_that_are_wrong(void **state)
 {
     (void)state;
@@ -285,6 +359,8 @@ static void flow_settings_read_as_in_the_file(void **state)
     assert_int_equal(flow.terms.target_ns, 1500000);
     assert_int_equal(config_set_flow(&flow, "reservation", "7/s", why, sizeof(why)), 0);
     assert_int_equal(flow.terms.reservation_per_s, 7);
+    assert_int_equal(config_set_flow(&flow, "response-target", "9ms", why, sizeof(why)), 0);
+    assert_int_equal(flow.response_target_ns, 9000000);
     assert_int_equal(config_set_flow(&flow, "queue-limit", "12", why, sizeof(why)), 0);
     assert_int_equal(flow.queue_limit, 12);
     assert_string_equal(why, "");
@@ -323,6 +399,8 @@ int main(void)
         cmocka_unit_test(every_algorithm_is_chosen_by_its_name),
         cmocka_unit_test(options_and_terms_are_taken_over),
         cmocka_unit_test(a_server_gets_its_part_of_the_total),
+        cmocka_unit_test(response_targets_have_a_range),
+        cmocka_unit_test(ranges_that_are_wrong),
         cmocka_unit_test(values_that_are_wrong),
         cmocka_unit_test(what_the_algorithm_does_not_read),
         cmocka_unit_test(algorithms_that_have_nothing_to_go_by),
