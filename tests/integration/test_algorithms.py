@@ -266,6 +266,56 @@ def test_settings_are_shown_as_they_are_set(spillway, closing):
         0, "wait", 900)
 
 
+# ------------------------------------------------ response targets
+
+
+def target_pool(target):
+    return {
+        "scheduler": {"algorithm": "sfqd", "feedback": {"period": "1s"}},
+        "flows": [
+            {"name": "a", "weight": 16, "match": {"header": {"X-Flow": "a"}},
+             "response-target": target, "weight-range": "4..400"},
+            {"name": "b", "weight": 16}],
+    }
+
+
+def load_for_targets(port):
+    """Four slots of 10 ms do 400/s: half of it is 40 ms for each of a's 8 clients."""
+    return Load([f"name=a,proto=http,target=127.0.0.1:{port},concurrency=8,header=X-Flow:a",
+                 f"name=b,proto=http,target=127.0.0.1:{port},concurrency=60"], "300s")
+
+
+def test_a_weight_is_raised_until_its_target_is_met(spillway, closing):
+    backend = closing(Service(4, "10ms"))
+    port = process.free_port()
+    proxy = spillway(http_config([backend.http], port, target_pool("30ms"), None, {"depth": 4}))
+    closing(load_for_targets(port))
+
+    def flow():
+        return proxy.show("flows")[0]
+
+    process.wait_until(lambda: flow()["feedback"] == "raising", "the loop acts")
+    process.wait_until(lambda: flow()["feedback"] == "met", "the target is met", 120, every_s=0.2)
+    assert 16 < flow()["weight"] <= 400 and flow()["infeasible"] == 0
+    assert proxy.show("flows")[1]["weight"] == 16
+    weight = flow()["weight"]
+    assert proxy.reload() and flow()["weight"] >= weight // 2
+
+
+def test_a_target_below_the_service_time_is_infeasible(spillway, closing):
+    backend = closing(Service(4, "10ms"))
+    port = process.free_port()
+    proxy = spillway(http_config([backend.http], port, target_pool("3ms"), None, {"depth": 4}))
+    closing(load_for_targets(port))
+    proxy.wait_log("flow a: infeasible")
+    assert proxy.metric("spillway_flow_infeasible", flow="a") == 1
+    assert proxy.show("flows")[0]["feedback"] == "infeasible"
+    assert "infeasible" in proxy.ctl("show", "flows").stdout
+    proxy.ctl("set", "response-target", "farm/a", "none")
+    assert proxy.metric("spillway_flow_infeasible", flow="a") == 0
+    assert proxy.show("flows")[0]["weight"] == 16
+
+
 # ------------------------------------------------ a slow server among fast ones
 
 
