@@ -10,6 +10,11 @@ The file is a list of rows, each with the keys
     ratio       ours by the peer's (median of the rounds' ratios), or null
     goal        what must hold, such as "ratio <= 0.95" or "value <= 4.3", or null: for information
     ok          whether it does; null without a goal or without a figure
+A row that is also held against a figure that was not measured in this run has three more:
+    reference        whose figure it is
+    reference_value  the figure
+    reference_ratio  ours by it
+and its goal may be on "reference_ratio".
 """
 
 import json
@@ -25,12 +30,12 @@ from lab import ROOT, program, tool
 _JUDGES = {"<=": operator.le, ">=": operator.ge}
 
 
-def judge(goal, value, ratio):
+def judge(goal, value, ratio, reference_ratio=None):
     """True or false as the goal says; None where there is no goal or nothing to judge."""
     if not goal:
         return None
     subject, relation, limit = goal.split()
-    figure = {"value": value, "ratio": ratio}[subject]
+    figure = {"value": value, "ratio": ratio, "reference_ratio": reference_ratio}[subject]
     return None if figure is None else _JUDGES[relation](figure, float(limit))
 
 
@@ -43,11 +48,18 @@ class Report:
         self.rows = []
         self.notes = []
 
-    def add(self, name, value, unit, peer=None, peer_value=None, ratio=None, goal=None):
-        self.rows.append({
-            "name": name, "value": rounded(value), "unit": unit, "peer": peer,
-            "peer_value": rounded(peer_value), "ratio": rounded(ratio), "goal": goal,
-            "ok": judge(goal, value, ratio)})
+    def add(self, name, value, unit, peer=None, peer_value=None, ratio=None, goal=None,
+            reference=None):
+        """Adds a row; `reference` is (name, figure) of one that was measured elsewhere."""
+        row = {"name": name, "value": rounded(value), "unit": unit, "peer": peer,
+               "peer_value": rounded(peer_value), "ratio": rounded(ratio), "goal": goal}
+        reference_ratio = None
+        if reference:
+            reference_ratio = None if value is None else value / reference[1]
+            row.update(reference=reference[0], reference_value=rounded(reference[1]),
+                       reference_ratio=rounded(reference_ratio))
+        row["ok"] = judge(goal, value, ratio, reference_ratio)
+        self.rows.append(row)
 
     def note(self, text):
         self.notes.append(text)
@@ -72,13 +84,16 @@ def rounded(figure):
 
 def table(rows):
     """Rows as text in aligned columns."""
-    heads = ("measure", "ours", "unit", "peer", "peer's", "ratio", "goal", "ok")
-    lines = [heads] + [(
+    heads = ["measure", "ours", "unit", "peer", "peer's", "ratio", "goal", "ok"]
+    lines = [heads] + [[
         row["name"], shown(row["value"]), row["unit"], row["peer"] or "-",
         shown(row.get("peer_value")), shown(row["ratio"], 3), row["goal"] or "-",
-        {True: "yes", False: "NO", None: "-"}[row["ok"]]) for row in rows]
+        {True: "yes", False: "NO", None: "-"}[row["ok"]]] for row in rows]
+    numbers = [1, 4, 5]
+    if any(row.get("reference") for row in rows):
+        add_references(lines, rows)
+        numbers += [7, 8]
     widths = [max(len(line[i]) for line in lines) for i in range(len(heads))]
-    numbers = (1, 4, 5)
     text = []
     for line in lines:
         cells = [cell.rjust(width) if i in numbers else cell.ljust(width)
@@ -86,6 +101,14 @@ def table(rows):
         text.append("  ".join(cells).rstrip())
     text.insert(1, "  ".join("-" * width for width in widths))
     return "\n".join(text)
+
+
+def add_references(lines, rows):
+    """Three columns before the goal, for figures that are not of this run."""
+    lines[0][6:6] = ["reference", "its", "ratio"]
+    for line, row in zip(lines[1:], rows):
+        line[6:6] = [row.get("reference") or "-", shown(row.get("reference_value")),
+                     shown(row.get("reference_ratio"), 3)]
 
 
 def shown(figure, decimals=None):
