@@ -218,13 +218,35 @@ deps: ## install what is missing (Debian packages; as root or through sudo)
 PREFIX ?= /usr/local
 DESTDIR ?=
 .PHONY: install
-install: all ## install programs, man pages and sample configurations under PREFIX (default /usr/local)
+install: all install-library ## install programs, man pages, samples and the scheduling library under PREFIX (default /usr/local)
 	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man{1,5,8} \
 	  $(DESTDIR)$(PREFIX)/share/doc/spillway
 	install -m 755 $(OUT)/bin/spillway $(OUT)/bin/spillctl $(DESTDIR)$(PREFIX)/sbin
 	install -m 755 $(OUT)/bin/spillload $(OUT)/bin/spillorigin $(OUT)/bin/spillsim $(DESTDIR)$(PREFIX)/bin
 	for s in 1 5 8; do install -m 644 conf/man/*.$$s $(DESTDIR)$(PREFIX)/share/man/man$$s; done
 	install -m 644 conf/*.yaml conf/spillway.service README.md CHANGELOG.md LICENSE docs/*.md $(DESTDIR)$(PREFIX)/share/doc/spillway
+
+# The library is one object of which only what its headers name is visible: its inner functions can't
+# collide with those of a program that links it.
+LIBRARY_HEADERS := sched/sched.h sched/feedback/feedback.h sched/window/window.h
+LIBRARY := $(OUT)/lib/libspillway-sched.a
+VERSION = $(shell sed -n 's/^\#define SPILLWAY_VERSION "\(.*\)"/\1/p' proxy/control/version.h)
+$(LIBRARY): $(OBJS_sched) $(LIBRARY_HEADERS)
+	@mkdir -p $(@D)
+	@grep -ohE '\bsched_[a-z0-9_]+' $(LIBRARY_HEADERS) | sort -u >$(@:.a=.names)
+	@$(CC) -r -nostdlib -o $(@:.a=.o) $(OBJS_sched)
+	@objcopy --keep-global-symbols=$(@:.a=.names) $(@:.a=.o)
+	@rm -f $@ && ar rcs $@ $(@:.a=.o)
+
+.PHONY: install-library
+install-library: $(LIBRARY) ## install the scheduling library alone: headers, libspillway-sched.a, spillway-sched.pc
+	install -d $(DESTDIR)$(PREFIX)/include/spillway $(DESTDIR)$(PREFIX)/lib/pkgconfig \
+	  $(DESTDIR)$(PREFIX)/share/doc/spillway/examples
+	install -m 644 $(LIBRARY_HEADERS) $(DESTDIR)$(PREFIX)/include/spillway
+	install -m 644 $(LIBRARY) $(DESTDIR)$(PREFIX)/lib
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' conf/spillway-sched.pc.in \
+	  >$(DESTDIR)$(PREFIX)/lib/pkgconfig/spillway-sched.pc
+	install -m 644 docs/examples/fair_share.c $(DESTDIR)$(PREFIX)/share/doc/spillway/examples
 
 .PHONY: clean help
 clean: ## remove everything that was built
