@@ -15,7 +15,7 @@ def main():
         return 2
     files = sorted(pathlib.Path(sys.argv[1]).glob("*.json"))
     if not files:
-        print(f"{sys.argv[1]}: no results: run make bench-http, bench-nfs, bench-fair",
+        print(f"{sys.argv[1]}: no results: run make bench",
               file=sys.stderr)
         return 2
     rows = []
