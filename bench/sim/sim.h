@@ -92,8 +92,8 @@ const struct sim_interval *sim_flow_series(const struct sim *sim, uint32_t flow,
 uint64_t sim_flow_waiting(const struct sim *sim, uint32_t flow);
 
 uint64_t sim_now_ns(const struct sim *sim);
-uint64_t sim_events(const struct sim *sim);   /* fired since the start */
-uint64_t sim_requests(const struct sim *sim); /* offered since the start */
-double sim_utilisation(const struct sim *sim);
+uint64_t sim_events(const struct sim *sim);    /* fired since the start */
+uint64_t sim_requests(const struct sim *sim);  /* offered since the start */
+double sim_utilisation(const struct sim *sim); /* of the disks, since the start, 0 to 1 */
 
 #endif

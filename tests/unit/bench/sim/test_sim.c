@@ -94,6 +94,60 @@ static void the_same_run_twice(void **state)
     sim_destroy(other);
 }
 
+/* Of the first flow; both series have the same length. */
+static size_t intervals_with_other_arrivals(const struct sim *a, const struct sim *b)
+{
+    size_t count;
+    size_t different = 0;
+    const struct sim_interval *of_a = sim_flow_series(a, 0, &count);
+    const struct sim_interval *of_b = sim_flow_series(b, 0, &count);
+
+    for (size_t i = 0; i < count; i++)
+        different += of_a[i].offered != of_b[i].offered;
+    return different;
+}
+
+static void each_flow_draws_for_itself(void **state)
+{
+    struct fixture fixture;
+
+    (void)state;
+    fixture_init(&fixture, "fifo", 1000000, 100);
+    fixture.config.array.disks = 1000;
+    fixture.config.interval_ns = NS_PER_S;
+    fixture_flow(&fixture, "name=f,rate=100/s");
+    fixture_flow(&fixture, "name=g,rate=100/s");
+    struct sim *both = fixture_run(&fixture);
+
+    assert_true(sim_flow_meter(both, 0)->response.sum != sim_flow_meter(both, 1)->response.sum);
+    assert_true(sim_flow_meter(both, 0)->offered != sim_flow_meter(both, 1)->offered);
+
+    /* A neighbour's rate changes nothing of what f asks for. */
+    fixture.flows[1].arrival.rate_per_s = 30;
+    struct sim *other = fixture_run(&fixture);
+
+    assert_int_equal(sim_flow_meter(both, 0)->offered, sim_flow_meter(other, 0)->offered);
+
+    /* Arrivals depend on the seed, and so do service times where nothing else is drawn. */
+    fixture.config.seed++;
+    struct sim *reseeded = fixture_run(&fixture);
+
+    assert_true(intervals_with_other_arrivals(other, reseeded) > 50);
+    fixture.config.flow_count = 1;
+    fixture.flows[0].arrival.kind = ARRIVAL_CONSTANT;
+    struct sim *one = fixture_run(&fixture);
+
+    fixture.config.seed++;
+    struct sim *two = fixture_run(&fixture);
+
+    assert_true(sim_flow_meter(one, 0)->response.sum != sim_flow_meter(two, 0)->response.sum);
+    sim_destroy(both);
+    sim_destroy(other);
+    sim_destroy(reseeded);
+    sim_destroy(one);
+    sim_destroy(two);
+}
+
 static void everything_offered_is_somewhere(void **state)
 {
     struct fixture fixture;
@@ -175,6 +229,37 @@ static void time_alone_wakes_a_leaky_bucket(void **state)
     sim_destroy(sim);
 }
 
+static void a_burst_comes_at_once(void **state)
+{
+    struct fixture fixture;
+
+    (void)state;
+    fixture_init(&fixture, "leaky-bucket", 1000, 10);
+    fixture.config.array.service = (struct distribution){DISTRIBUTION_FIXED, NS_PER_MS};
+    fixture_flow(&fixture, "name=plain,concurrency=100,limit=10/s,think=1h");
+    fixture_flow(&fixture, "name=bursty,concurrency=100,limit=10/s,burst=20,think=1h");
+    struct sim *sim = sim_create(&fixture.config);
+
+    sim_advance(sim, 50 * NS_PER_MS);
+    assert_int_equal(sim_flow_meter(sim, 0)->completed, 1);
+    assert_int_equal(sim_flow_meter(sim, 1)->completed, 21);
+    sim_destroy(sim);
+}
+
+static void a_near_deadline_goes_first(void **state)
+{
+    struct fixture fixture;
+
+    (void)state;
+    fixture_init(&fixture, "edf", 4, 100);
+    fixture_flow(&fixture, "name=patient,rate=150/s,deadline=1s");
+    fixture_flow(&fixture, "name=urgent,rate=150/s,deadline=10ms");
+    struct sim *sim = fixture_run(&fixture);
+
+    assert_true(fixture_response_ms(sim, 1) < 0.5 * fixture_response_ms(sim, 0));
+    sim_destroy(sim);
+}
+
 static void mclock_reserves_and_limits(void **state)
 {
     struct fixture fixture;
@@ -253,10 +338,13 @@ int main(void)
         cmocka_unit_test(waiting_before_the_array_is_metered_apart),
         cmocka_unit_test(clients_of_a_closed_loop_think),
         cmocka_unit_test(the_same_run_twice),
+        cmocka_unit_test(each_flow_draws_for_itself),
         cmocka_unit_test(everything_offered_is_somewhere),
         cmocka_unit_test(the_series_adds_up),
         cmocka_unit_test(warm_up_is_not_metered),
         cmocka_unit_test(time_alone_wakes_a_leaky_bucket),
+        cmocka_unit_test(a_burst_comes_at_once),
+        cmocka_unit_test(a_near_deadline_goes_first),
         cmocka_unit_test(mclock_reserves_and_limits),
         cmocka_unit_test(shares_follow_a_weight_changed_on_the_way),
         cmocka_unit_test(costly_requests_take_longer_and_are_charged),
