@@ -32,14 +32,16 @@
  *     OUTSTANDING, a flow while attached.
  *   - No locks, clock or I/O in here: calls on one scheduler are to be serialised by the caller,
  *     and time is passed in (`now_ns`, monotonic nanoseconds, never going back).
- *   - Allocation happens only in sched_create and sched_flow_attach.
+ *   - Memory is asked for only in sched_create, sched_flow_attach and sched_set_algorithm.
  *   - Dispatch order is total and repeatable: by tag, then by arrival sequence.
  *
  * Cost of a call, F = backlogged flows: enqueue to a backlogged flow O(1), to an idle one
- * O(log F), never a scan; dispatch O(log F); complete O(1), or O(log F) under rw and hybrid; cancel
- * O(1), or O(log F) for the head of a flow. FIFO: all O(1). Min-SFQ(D): dispatch also O(D) at
- * worst. Every tag algorithm: a pause of O(N + F) every 2^40 units of virtual time keeps the tags
- * of N queued requests comparable.
+ * O(log F), never a scan; dispatch O(log F); complete O(1), but O(log F) under rw, hybrid, mclock
+ * and, when the cost is corrected, leaky-bucket; cancel O(1), or O(log F) for the head of a flow.
+ * FIFO: all O(1). min-sfqd: dispatch also O(D) at worst. 2dfq: dispatch also O(64), its log F
+ * amortised. A change of options or of the depth's unit: O(F log F) where it changes the order.
+ * With tags: a pause of O(N + F log F) every 2^40 units of virtual time keeps the tags of N queued
+ * requests comparable.
  *
  * docs/scheduling.md explains the algorithms at more length, with examples of when to use which.
  */
@@ -83,19 +85,19 @@ struct sched_flow;
  * name           order of heads      what else decides                            outstanding
  * -------------  ------------------  -------------------------------------------  -----------
  * fifo           arrival                                                          D
- * virtual-clock  S                   v stands still within a busy period          D
- * wfq            F                   v runs with time, see below                  D
  * sfq            S                   v = S of the request dispatched last         1
  * sfqd           S                   v = S of the request dispatched last         D
  * min-sfqd       S                   v = smallest S outstanding                   D
  * fsfq           S, then S'          v as in sfqd, and a second clock, see below  D
  * rw             S                   v as in sfqd; a window n_f per flow          D, n_f
  * hybrid         S                   v as in sfqd; a window n_f + slack           D, n_f + slack
- * 2dfq           see below           v = smallest S among the heads               D
+ * virtual-clock  S                   v stands still within a busy period          D
+ * wfq            F                   v runs with time, see below                  D
  * edf            A_j + target                                                     D
  * scf            A_j + c_j * ageing                                               D
  * leaky-bucket   when it conforms    only flows whose bucket has room             D
  * mclock         R, then P           reservation first, then weight within limit  D
+ * 2dfq           see below           v = smallest S among the heads               D
  *
  * Busy period: from the first request to the moment nothing is queued and nothing outstanding. At
  * its end v becomes the largest finish tag given (under fsfq both clocks do), which makes every
@@ -105,6 +107,9 @@ struct sched_flow;
  * Utility", SIGMETRICS 2004 (SFQ: Goyal, Vin, Cheng 1997; Virtual Clock: Zhang 1990; WFQ: Demers,
  * Keshav, Shenker 1989; EDF as in Facade, Lumb et al. 2003; leaky bucket as in SLEDS, Chambliss et
  * al. 2003). mclock: Gulati, Merchant, Varman, OSDI 2010. 2dfq: Mace et al., SIGCOMM 2016.
+ *
+ * virtual-clock. As the 2004 paper's table has it: what a flow did counts until the busy period ends.
+ *   Zhang's own takes the later of F_{j-1} and real time, for weights that are rates.
  *
  * wfq. C is the service's speed in cost units per second: options.capacity_per_s, with the sum over
  *   the flows that have requests queued or outstanding. Where it is 0 (not known) C is estimated as
@@ -170,7 +175,8 @@ enum sched_algorithm {
 struct sched_options {
     uint64_t slack;          /* hybrid: added to every window, in the unit of the depth */
     uint64_t capacity_per_s; /* wfq: C, in cost units per second; 0: estimated */
-    uint64_t ageing_ns;      /* scf: wait that makes up for one unit of cost; 0: 1 ms */
+    uint64_t ageing_ns;      /* scf: wait that makes up for one unit of cost, so choose it for the
+                                unit in use; 0: 1 ms */
     bool refuse_at_limit;    /* mclock: refuse on arrival what is over the limit, else hold it */
 };
 
@@ -179,7 +185,7 @@ struct sched_options {
  * made per key from one declaration). A change goes through sched_flow_set_terms.
  */
 struct sched_terms {
-    uint64_t target_ns; /* edf: deadline = arrival + this */
+    uint64_t target_ns; /* edf: deadline = arrival + this; for the order alone */
     uint64_t
         reservation_per_s; /* mclock: cost units per second it gets before all shares; 0: none */
     uint64_t limit_per_s;  /* mclock, leaky-bucket: cost units per second at most; 0: no limit */
@@ -202,6 +208,10 @@ enum sched_verdict {
 
 enum sched_item_state { SCHED_ITEM_IDLE, SCHED_ITEM_QUEUED, SCHED_ITEM_OUTSTANDING };
 
+/* sched_item.charged: which time tags of its flow a request was charged to. */
+#define SCHED_CHARGED_RESERVATION 1U /* mclock: it was dispatched for the reservation */
+#define SCHED_CHARGED_LIMIT       2U /* mclock, leaky-bucket: when dispatched, or on arrival */
+
 /*
  * One request, embedded in the caller's object. Every field is written by the scheduler only;
  * callers may read `flow`, `cost`, `state`, `arrival_ns` and, once dispatched, the tags.
@@ -217,7 +227,7 @@ struct sched_item {
     uint64_t aside;      /* queued: v (fsfq: v') on arrival; dispatched: fsfq S', 2dfq the slot */
     uint64_t arrival_ns; /* `now_ns` of its sched_enqueue */
     uint8_t state;       /* enum sched_item_state */
-    bool reserved;       /* mclock: dispatched for its flow's reservation, not for its weight */
+    uint8_t charged;     /* of SCHED_CHARGED_... */
 };
 
 /* Items in order, linked both ways. */
@@ -276,8 +286,8 @@ struct sched_params {
 /* ---- the scheduler ------------------------------------------------------------------------ */
 
 /*
- * A scheduler without flows. NULL and errno = EINVAL for an unknown algorithm or unit, ENOMEM when
- * out of memory. The caller owns it.
+ * A scheduler without flows. NULL and errno = EINVAL for an unknown algorithm or unit or an option
+ * out of range, ENOMEM when out of memory. The caller owns it.
  */
 struct sched *sched_create(const struct sched_params *params);
 
@@ -323,7 +333,7 @@ int sched_set_algorithm(struct sched *s, enum sched_algorithm algorithm);
 /* The name in the table above. NULL for a number that is not an algorithm. */
 const char *sched_algorithm_name(enum sched_algorithm algorithm);
 
-/* The algorithm of that name (exact, lower case), or -EINVAL. */
+/* The algorithm of that name (exact, lower case), or -EINVAL, also for NULL. */
 int sched_algorithm_from_name(const char *name);
 
 /* ---- flows -------------------------------------------------------------------------------- */
@@ -353,7 +363,8 @@ int sched_flow_attach(struct sched *s, struct sched_flow *flow);
 int sched_flow_detach(struct sched *s, struct sched_flow *flow);
 
 /*
- * Changes a weight while running: for every request not dispatched yet, also those queued. O(1).
+ * Changes a weight while running: for every request not dispatched yet, also those queued. O(1), or
+ * O(log F) under wfq, rw, hybrid, mclock and 2dfq.
  * 0, or -EINVAL when out of range (the old weight stays).
  */
 int sched_flow_set_weight(struct sched *s, struct sched_flow *flow, uint32_t weight);

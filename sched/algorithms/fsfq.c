@@ -8,34 +8,56 @@
  *     order of dispatch: S, then S', then arrival
  *
  * As everywhere, tags are given when a request becomes its flow's head (start_tags.h); flow->tag
- * and flow->adjusted are S and S' of the head, or F and F' of the last request. For a request that
- * arrived behind others
- *   - F_{j-1} >= v(A_j), so the second case holds;
- *   - S_j = max(S_{j-1}, S'_j): either S_{j-1} = S'_{j-1} < S'_j, or S_{j-1} = v(A_{j-1}) and v did
- *     not move until A_j, since it can't pass the head that was waiting;
- *   - v'(A_j) is kept in item->aside until then, and does matter.
+ * and flow->adjusted are S and S' of the head, or F and F' of the last request. Until then
+ * item->start and item->aside keep v(A) and v'(A).
+ *
  * Dispatch is in ascending order of S, so s->out, sorted by S, grows at its tail and its head is
- * v'.
+ * v'. Not so what another algorithm dispatched, or what was taken back: v' is never after v, and
+ * never goes back.
  *
  * Invariant: a flow is in s->ready, under (S, S', sequence), iff its queue is not empty.
  */
 #include "sched/algorithms/start_tags.h"
 
+#define TIE_ZERO (UINT64_C(1) << 63)
+
+/* S' as a tie is told from S, since ties are compared without regard to the wrap. */
+static uint64_t tie(const struct sched_flow *flow)
+{
+    return flow->adjusted - flow->tag + TIE_ZERO;
+}
+
 static void push(struct sched *s, const struct sched_flow *flow)
 {
-    heap_push(&s->ready, flow->slot, flow->tag, flow->adjusted, flow->queue.head->sequence);
+    heap_push(&s->ready, flow->slot, flow->tag, tie(flow), flow->queue.head->sequence);
 }
 
 static void rekey(struct sched *s, const struct sched_flow *flow)
 {
-    heap_rekey(&s->ready, flow->slot, flow->tag, flow->adjusted, flow->queue.head->sequence);
+    heap_rekey(&s->ready, flow->slot, flow->tag, tie(flow), flow->queue.head->sequence);
 }
 
 static void move_adjusted_vtime(struct sched *s)
 {
     const struct sched_item *first = s->out.head;
+    uint64_t least = s->vtime;
 
-    s->adjusted_vtime = vtime_later(s->adjusted_vtime, first != NULL ? first->start : s->vtime);
+    if (first != NULL && vtime_before(first->start, least))
+        least = first->start;
+    s->adjusted_vtime = vtime_later(s->adjusted_vtime, least);
+}
+
+/* The flow has a head, before which F and F' were these. */
+static void tag_head(struct sched_flow *flow, uint64_t finish, uint64_t adjusted_finish)
+{
+    const struct sched_item *head = flow->queue.head;
+
+    flow->adjusted = vtime_before(finish, head->start) ? finish : adjusted_finish;
+    if (vtime_before(flow->adjusted, head->aside)) {
+        flow->adjusted = head->aside;
+        flow->tag_rest = 0;
+    }
+    flow->tag = vtime_later(head->start, flow->adjusted);
 }
 
 static void fsfq_enter(struct sched *s)
@@ -46,29 +68,18 @@ static void fsfq_enter(struct sched *s)
             push(s, s->slots[i]);
 }
 
-static void wake(struct sched *s, struct sched_flow *flow)
-{
-    flow->tag += (uint64_t)flow->owed;
-    flow->adjusted += (uint64_t)flow->owed;
-    flow->owed = 0;
-    if (vtime_before(flow->tag, s->vtime))
-        flow->adjusted = flow->tag;
-    if (vtime_before(flow->adjusted, s->adjusted_vtime)) {
-        flow->adjusted = s->adjusted_vtime;
-        flow->tag_rest = 0;
-    }
-    flow->tag = vtime_later(s->vtime, flow->adjusted);
-}
-
 static void fsfq_queue(struct sched *s, struct sched_item *item)
 {
     struct sched_flow *flow = item->flow;
     const bool first = flow->queue.head == NULL;
 
+    item->start = s->vtime;
     item->aside = s->adjusted_vtime;
     queue_push_back(&flow->queue, item);
     if (first) {
-        wake(s, flow);
+        const uint64_t owed = (uint64_t)flow->owed;
+        flow->owed = 0;
+        tag_head(flow, flow->tag + owed, flow->adjusted + owed);
         push(s, flow);
     }
 }
@@ -89,9 +100,8 @@ static void fsfq_take(struct sched *s, struct sched_item *item)
     queue_insert_by_start(&s->out, item);
     move_adjusted_vtime(s);
     if (flow->queue.head != NULL) {
-        flow->adjusted = tags_next(flow, flow->adjusted, flow->adjusted + charge);
-        flow->adjusted = vtime_later(flow->adjusted, flow->queue.head->aside);
-        flow->tag = vtime_later(item->start, flow->adjusted);
+        const uint64_t charged = tags_next(flow, 0, charge);
+        tag_head(flow, item->start + charged, flow->adjusted + charged);
         rekey(s, flow);
     } else {
         flow->adjusted += charge;
@@ -129,8 +139,9 @@ static void fsfq_remove(struct sched *s, struct sched_item *item)
         heap_remove(&s->ready, flow->slot);
         return;
     }
-    flow->adjusted = vtime_later(flow->adjusted, flow->queue.head->aside);
-    flow->tag = vtime_later(flow->tag, flow->adjusted);
+    const uint64_t tag = flow->tag;
+    tag_head(flow, tag, flow->adjusted);
+    flow->tag = vtime_later(flow->tag, tag);
     rekey(s, flow);
 }
 

@@ -39,6 +39,7 @@ static void bucket_take(struct sched *s, struct sched_item *item)
             flow->limit_rest = 0;
         }
         rate_charge(&flow->limit_ns, &flow->limit_rest, item->cost, limit_per_s);
+        item->charged = SCHED_CHARGED_LIMIT;
     }
     heads_take(s, item);
 }
@@ -48,8 +49,9 @@ static void bucket_put_back(struct sched *s, struct sched_item *item)
     struct sched_flow *flow = item->flow;
     const uint64_t limit_per_s = heads_terms(flow)->limit_per_s;
 
-    if (limit_per_s != 0)
+    if (limit_per_s != 0 && item->charged != 0)
         rate_refund(&flow->limit_ns, &flow->limit_rest, item->cost, limit_per_s);
+    item->charged = 0;
     heads_put_back(s, item);
 }
 
@@ -57,8 +59,8 @@ static void bucket_done(struct sched *s, struct sched_item *item, uint64_t true_
 {
     struct sched_flow *flow = item->flow;
 
-    if (rate_correct(&flow->limit_ns, &flow->limit_rest, item->cost, true_cost,
-                     heads_terms(flow)->limit_per_s))
+    if (item->charged != 0 && rate_correct(&flow->limit_ns, &flow->limit_rest, item->cost,
+                                           true_cost, heads_terms(flow)->limit_per_s))
         heads_changed(s, flow);
 }
 

@@ -2,14 +2,18 @@
 /*
  * mclock.c: reservation, weight and limit per flow (Gulati, Merchant, Varman, "mClock", OSDI 2010).
  *
- * Three tags of a head that arrived at A:
- *     R = max(A, flow->reserve_ns)   dispatched for the reservation: reserve_ns := R + c /
- * reservation L = max(A, flow->limit_ns)     dispatched:                     limit_ns := L + c /
- * limit P = flow->tag                  start tag as in SFQ(D), charged whatever it was dispatched
- * for A request that goes by its share leaves reserve_ns alone; that is the paper's "subtract 1/r
- * from the R tags". v is the P of the request that went last by its share: what a reservation
- * pushed ahead does not hold back those who come anew, and an idle flow comes back at v, without
- * credit.
+ * Three tags of a head that arrived at A. Two are in time, and flow->reserve_ns and limit_ns are
+ * what they start from:
+ *
+ *     R = max(A, reserve_ns)
+ *     L = max(A, limit_ns)
+ *     P = flow->tag
+ *
+ * Dispatched for its reservation, reserve_ns := R + c / reservation; in any case
+ * limit_ns := L + c / limit, and P, a start tag as in SFQ(D), is charged. A request that goes by
+ * its share leaves reserve_ns alone; that is the paper's "subtract 1/r from the R tags". v is the P
+ * of the request that went last by its share: so what reservations push ahead does not hold back
+ * those who come anew, and an idle flow comes back at v, without credit.
  *
  * With refuse_at_limit limit_ns is charged on arrival and decides there; nobody waits for L.
  *
@@ -112,6 +116,8 @@ static void mclock_queue(struct sched *s, struct sched_item *item)
     const bool first = flow->queue.head == NULL;
 
     item->aside = s->vtime;
+    if (s->options.refuse_at_limit && heads_terms(flow)->limit_per_s != 0)
+        item->charged = SCHED_CHARGED_LIMIT;
     queue_push_back(&flow->queue, item);
     if (first) {
         tags_wake(s, flow);
@@ -134,11 +140,13 @@ static struct sched_item *mclock_peek(struct sched *s)
     return s->ready.count > 0 ? start_tags_peek(s) : NULL;
 }
 
-static void charge_time(struct sched *s, struct sched_flow *flow, struct sched_item *item)
+static void charge_time(struct sched *s, struct sched_flow *flow, struct sched_item *item,
+                        bool reserved)
 {
     const struct sched_terms *terms = heads_terms(flow);
 
-    if (item->reserved) {
+    if (reserved) {
+        item->charged |= SCHED_CHARGED_RESERVATION;
         if (flow->reserve_ns < item->arrival_ns) {
             flow->reserve_ns = item->arrival_ns;
             flow->reserve_rest = 0;
@@ -146,6 +154,7 @@ static void charge_time(struct sched *s, struct sched_flow *flow, struct sched_i
         rate_charge(&flow->reserve_ns, &flow->reserve_rest, item->cost, terms->reservation_per_s);
     }
     if (waits_at_limit(s, flow)) {
+        item->charged |= SCHED_CHARGED_LIMIT;
         if (flow->limit_ns < item->arrival_ns) {
             flow->limit_ns = item->arrival_ns;
             flow->limit_rest = 0;
@@ -159,17 +168,18 @@ static void mclock_take(struct sched *s, struct sched_item *item)
     struct sched_flow *flow = item->flow;
 
     assert(flow->queue.head == item);
-    item->reserved = reserve_due(s) && s->reserve.entries[0].slot == flow->slot;
+    const bool reserved = reserve_due(s) && s->reserve.entries[0].slot == flow->slot;
     queue_pop_front(&flow->queue);
     tags_take(s, flow, item);
     tags_heed_arrival(flow);
-    charge_time(s, flow, item);
+    charge_time(s, flow, item, reserved);
     place(s, flow);
     queue_push_back(&s->out, item);
-    if (!item->reserved)
+    if (!reserved)
         s->vtime = vtime_later(s->vtime, item->start);
 }
 
+/* What was charged on arrival stays so. */
 static void mclock_put_back(struct sched *s, struct sched_item *item)
 {
     struct sched_flow *flow = item->flow;
@@ -177,10 +187,13 @@ static void mclock_put_back(struct sched *s, struct sched_item *item)
 
     tags_put_back(flow, item);
     item->aside = item->start;
-    if (item->reserved && terms->reservation_per_s != 0)
+    if ((item->charged & SCHED_CHARGED_RESERVATION) != 0 && terms->reservation_per_s != 0)
         rate_refund(&flow->reserve_ns, &flow->reserve_rest, item->cost, terms->reservation_per_s);
-    if (waits_at_limit(s, flow))
+    item->charged &= (uint8_t)~SCHED_CHARGED_RESERVATION;
+    if ((item->charged & SCHED_CHARGED_LIMIT) != 0 && waits_at_limit(s, flow)) {
         rate_refund(&flow->limit_ns, &flow->limit_rest, item->cost, terms->limit_per_s);
+        item->charged = 0;
+    }
     queue_push_front(&flow->queue, item);
     place(s, flow);
 }
@@ -192,7 +205,7 @@ static void mclock_remove(struct sched *s, struct sched_item *item)
     const bool was_head = flow->queue.head == item;
 
     queue_remove(&flow->queue, item);
-    if (s->options.refuse_at_limit && terms->limit_per_s != 0)
+    if ((item->charged & SCHED_CHARGED_LIMIT) != 0 && terms->limit_per_s != 0)
         rate_refund(&flow->limit_ns, &flow->limit_rest, item->cost, terms->limit_per_s);
     if (!was_head)
         return;
@@ -207,12 +220,12 @@ static void mclock_done(struct sched *s, struct sched_item *item, uint64_t true_
     bool changed = false;
 
     tags_correct(flow, item, true_cost);
-    if (item->reserved)
+    if ((item->charged & SCHED_CHARGED_RESERVATION) != 0)
         changed = rate_correct(&flow->reserve_ns, &flow->reserve_rest, item->cost, true_cost,
                                terms->reservation_per_s);
-    if (rate_correct(&flow->limit_ns, &flow->limit_rest, item->cost, true_cost, terms->limit_per_s))
+    if ((item->charged & SCHED_CHARGED_LIMIT) != 0 &&
+        rate_correct(&flow->limit_ns, &flow->limit_rest, item->cost, true_cost, terms->limit_per_s))
         changed = true;
-    item->reserved = false;
     if (changed)
         place(s, flow);
 }

@@ -11,8 +11,9 @@
  * cost holds a slot; both sums are halved whenever either reaches 2^32, so that u follows the last
  * seconds. Until something has completed v stands.
  *
- * v is taken to move no further than half the range of the tags ahead of the start tags dispatched,
- * whatever the capacity that was claimed.
+ * What falls below the last place of v is carried on, so that many short steps make the same way as
+ * one long one. v is taken to move no further than half the range of the tags ahead of the start
+ * tags dispatched, whatever the capacity that was claimed.
  *
  * v may pass the start tags of waiting requests, so items keep v(A) (start_tags.h).
  * Invariant: a flow is in s->ready, under (F of its head, sequence), iff its queue is not empty;
@@ -23,6 +24,8 @@
 #define NS_PER_SECOND UINT64_C(1000000000)
 #define LONGEST_NS    (UINT64_C(1) << 40) /* passed over at a time; more counts as this much */
 #define SUM_LIMIT     (UINT64_C(1) << 32)
+#define MOST_SLOTS    (UINT64_C(1) << 31)
+#define REST_BITS     32
 
 static uint64_t finish_of_head(const struct sched_flow *flow)
 {
@@ -50,33 +53,43 @@ static void limit_sums(struct sched_speed *speed)
     }
 }
 
-/* How far v moves in that time, in its last place; 0 when it can't be told. */
-static unsigned __int128 distance(const struct sched *s, uint64_t passed_ns)
+/* The speed of v, in its last place per ns, as a fraction; 0 / 1 when it can't be told. */
+static void vtime_speed(const struct sched *s, unsigned __int128 *above, unsigned __int128 *below)
 {
     const struct sched_speed *speed = &s->speed;
-    unsigned __int128 work = (unsigned __int128)passed_ns << VTIME_SHIFT;
 
+    *above = 0;
+    *below = 1;
     if (s->active_weight == 0)
-        return 0;
-    if (s->options.capacity_per_s != 0)
-        return work * s->options.capacity_per_s /
-               ((unsigned __int128)NS_PER_SECOND * s->active_weight);
-    if (speed->slot_ns == 0)
-        return 0;
-    uint64_t weights = speed->backlogged_weight != 0 ? speed->backlogged_weight : s->active_weight;
-    uint64_t outstanding = s->outstanding < SUM_LIMIT ? s->outstanding : SUM_LIMIT;
-    return work * outstanding * speed->done_cost / ((unsigned __int128)speed->slot_ns * weights);
+        return;
+    if (s->options.capacity_per_s != 0) {
+        *above = (unsigned __int128)s->options.capacity_per_s << VTIME_SHIFT;
+        *below = (unsigned __int128)NS_PER_SECOND * s->active_weight;
+    } else if (speed->slot_ns != 0) {
+        uint64_t weights =
+            speed->backlogged_weight != 0 ? speed->backlogged_weight : s->active_weight;
+        uint64_t outstanding = s->outstanding < MOST_SLOTS ? s->outstanding : MOST_SLOTS;
+        *above = (unsigned __int128)(outstanding * speed->done_cost) << VTIME_SHIFT;
+        *below = (unsigned __int128)speed->slot_ns * weights;
+    }
 }
 
 static void wfq_elapse(struct sched *s, uint64_t passed_ns)
 {
+    unsigned __int128 above;
+    unsigned __int128 below;
+
     if (passed_ns > LONGEST_NS)
         passed_ns = LONGEST_NS;
-    unsigned __int128 moved = distance(s, passed_ns);
+    vtime_speed(s, &above, &below);
+    unsigned __int128 way = above * passed_ns;
+    uint64_t rest = s->speed.vtime_rest + (uint64_t)(((way % below) << REST_BITS) / below);
+    unsigned __int128 moved = way / below + (rest >> REST_BITS);
     uint64_t furthest = s->front + VTIME_LAG - s->vtime;
 
     if (furthest > 2 * VTIME_LAG)
         furthest = 0;
+    s->speed.vtime_rest = rest & ((UINT64_C(1) << REST_BITS) - 1);
     s->vtime += moved < furthest ? (uint64_t)moved : furthest;
     s->speed.slot_ns += s->outstanding * passed_ns;
     limit_sums(&s->speed);

@@ -144,7 +144,7 @@ const char *sched_algorithm_name(enum sched_algorithm algorithm)
 
 int sched_algorithm_from_name(const char *name)
 {
-    for (int i = 0; i < SCHED_ALGORITHMS; i++)
+    for (int i = 0; name != NULL && i < SCHED_ALGORITHMS; i++)
         if (strcmp(name, algorithms[i]->name) == 0)
             return i;
     return -EINVAL;
@@ -225,6 +225,7 @@ enum sched_verdict sched_enqueue(struct sched *s, struct sched_flow *flow, struc
     }
     item->flow = flow;
     item->cost = cost;
+    item->charged = 0;
     item->sequence = s->sequence++;
     item->arrival_ns = s->now_ns;
     item->state = SCHED_ITEM_QUEUED;
@@ -263,6 +264,7 @@ struct sched_item *sched_dispatch(struct sched *s, uint64_t now_ns)
     item->flow->outstanding_cost += item->cost;
     item->state = SCHED_ITEM_OUTSTANDING;
     s->ops->take(s, item);
+    sched_fetch_flows(s);
     if (sched_flows_unsettled(s))
         sched_flows_settle(s);
     return item;
@@ -291,6 +293,7 @@ void sched_complete(struct sched *s, struct sched_item *item, uint64_t true_cost
 {
     note_time(s, now_ns);
     assert(item->state == SCHED_ITEM_OUTSTANDING && item->flow->sched == s);
+    sched_fetch_second(s);
     uncount_outstanding(s, item);
     queue_remove(&s->out, item);
     s->ops->done(s, item, true_cost < SCHED_COST_MAX ? true_cost : SCHED_COST_MAX);

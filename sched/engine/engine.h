@@ -116,6 +116,7 @@ struct flow_list {
 
 /* wfq: what the service gets done, as far as that has been seen. See algorithms/wfq.c. */
 struct sched_speed {
+    uint64_t vtime_rest;        /* what v leaves out, in 2^-32 of its last place */
     uint64_t slot_ns;           /* time that slots were held */
     uint64_t done_cost;         /* cost completed in it */
     uint64_t backlogged_weight; /* of the flows that have requests queued */
@@ -182,6 +183,36 @@ static inline uint64_t sched_horizon(const struct sched *s)
 static inline uint64_t sched_flow_in_use(const struct sched *s, const struct sched_flow *flow)
 {
     return s->depth_unit == SCHED_DEPTH_COST ? flow->outstanding_cost : flow->outstanding;
+}
+
+/*
+ * With many flows each dispatch meets memory that has not been touched for long: the flow, then its
+ * head, then the request behind that. The flows that may be next are known before: the top of
+ * `ready` and its four children. So their memory is asked for one or two calls ahead: the
+ * children's flows and the top's head at a dispatch, the request behind that head at a completion.
+ */
+#define SCHED_FETCH_FROM 1024U
+
+static inline void sched_fetch_flows(const struct sched *s)
+{
+    if (s->ready.count < SCHED_FETCH_FROM)
+        return;
+    for (unsigned i = 1; i <= 4; i++) {
+        const struct sched_flow *flow = s->slots[s->ready.entries[i].slot];
+        __builtin_prefetch(flow);
+        __builtin_prefetch(&flow->outstanding_cost);
+    }
+    const struct sched_item *head = s->slots[s->ready.entries[0].slot]->queue.head;
+    __builtin_prefetch(head);
+    __builtin_prefetch(&head->state);
+}
+
+static inline void sched_fetch_second(const struct sched *s)
+{
+    if (s->ready.count < SCHED_FETCH_FROM)
+        return;
+    const struct sched_item *head = s->slots[s->ready.entries[0].slot]->queue.head;
+    __builtin_prefetch(head->next);
 }
 
 /* Makes room in every heap that `ops` needs for `count` flows. 0 or -ENOMEM. */

@@ -179,8 +179,10 @@ static void rebase(struct sched *s)
         flow->adjusted = vtime_later(flow->adjusted, floor);
         if (!s->ops->stamps_arrival)
             continue;
-        for (struct sched_item *item = flow->queue.head; item != NULL; item = item->next)
+        for (struct sched_item *item = flow->queue.head; item != NULL; item = item->next) {
+            item->start = vtime_later(item->start, floor);
             item->aside = vtime_later(item->aside, floor);
+        }
     }
     for (struct sched_item *item = s->out.head; item != NULL; item = item->next) {
         if (vtime_before(item->start, floor)) {
@@ -245,12 +247,17 @@ void sched_flows_start_over(struct sched *s)
     for (uint64_t i = 0; i < s->flows; i++) {
         struct sched_flow *flow = s->slots[i];
         flow->adjusted = flow->tag;
-        for (struct sched_item *item = flow->queue.head; item != NULL; item = item->next)
+        for (struct sched_item *item = flow->queue.head; item != NULL; item = item->next) {
+            item->start = s->vtime;
             item->aside = s->vtime;
+            item->charged = 0;
+        }
     }
     memset(s->spread.slots_used, 0, sizeof(s->spread.slots_used));
-    for (struct sched_item *item = s->out.head; item != NULL; item = item->next)
+    for (struct sched_item *item = s->out.head; item != NULL; item = item->next) {
         item->aside = SCHED_SLOT_NONE;
+        item->charged = 0;
+    }
 }
 
 int sched_flow_init(struct sched_flow *flow, uint32_t weight)

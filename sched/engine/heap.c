@@ -19,14 +19,20 @@
 #define SMALLEST         16U
 #define LARGEST_CAPACITY (UINT64_C(1) << 31)
 #define LINE_BYTES       64U
+/* So many at the top are taken to stay in the cache. */
+#define CACHED_ENTRIES 4096U
 
+/*
+ * Without branches, because which of two heads is first can't be predicted: the difference of the
+ * keys as one 192-bit number, of which the sign counts. The tag's part wraps; below it the two
+ * others give a borrow.
+ */
 static inline bool entry_before(const struct heap_entry *a, const struct heap_entry *b)
 {
-    if (a->tag != b->tag)
-        return vtime_before(a->tag, b->tag);
-    if (a->tie != b->tie)
-        return vtime_before(a->tie, b->tie);
-    return a->sequence < b->sequence;
+    unsigned __int128 low_a = (unsigned __int128)a->tie << 64 | a->sequence;
+    unsigned __int128 low_b = (unsigned __int128)b->tie << 64 | b->sequence;
+
+    return (int64_t)(a->tag - b->tag - (low_a < low_b)) < 0;
 }
 
 static inline void place(struct heap *heap, uint32_t index, const struct heap_entry *entry)
@@ -47,23 +53,50 @@ static void sift_up(struct heap *heap, uint32_t hole, const struct heap_entry *e
     place(heap, hole, entry);
 }
 
+/* The smallest of the four children that begin at `first`. */
+static inline uint64_t least_of_four(const struct heap_entry *entries, uint64_t first)
+{
+    uint64_t low = first + entry_before(&entries[first + 1], &entries[first]);
+    uint64_t high = first + 2 + entry_before(&entries[first + 3], &entries[first + 2]);
+
+    return low + (high - low) * entry_before(&entries[high], &entries[low]);
+}
+
+/*
+ * The children of the four that begin at `first` are 16 entries in a row. Fetching them all, before
+ * it is known whose will be needed, lets the misses of one level overlap with those of the next.
+ */
+static inline void fetch_below(const struct heap *heap, uint64_t first)
+{
+    const uint64_t below = first * ARITY + 1;
+
+    if (below < CACHED_ENTRIES || below >= heap->count)
+        return;
+    for (uint64_t i = 0; i < ARITY * ARITY; i += LINE_BYTES / sizeof(struct heap_entry))
+        __builtin_prefetch(&heap->entries[below + i]);
+}
+
 static void sift_down(struct heap *heap, uint32_t hole, const struct heap_entry *entry)
 {
     const struct heap_entry *entries = heap->entries;
 
     for (;;) {
         uint64_t first = (uint64_t)hole * ARITY + 1;
-        if (first >= heap->count)
-            break;
-        uint64_t end = first + ARITY < heap->count ? first + ARITY : heap->count;
-        uint32_t least = (uint32_t)first;
-        for (uint64_t child = first + 1; child < end; child++)
-            if (entry_before(&entries[child], &entries[least]))
-                least = (uint32_t)child;
+        uint64_t least = first;
+        fetch_below(heap, first);
+        if (first + ARITY <= heap->count) {
+            least = least_of_four(entries, first);
+        } else {
+            if (first >= heap->count)
+                break;
+            for (uint64_t child = first + 1; child < heap->count; child++)
+                if (entry_before(&entries[child], &entries[least]))
+                    least = child;
+        }
         if (!entry_before(&entries[least], entry))
             break;
         place(heap, hole, &entries[least]);
-        hole = least;
+        hole = (uint32_t)least;
     }
     place(heap, hole, entry);
 }

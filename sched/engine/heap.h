@@ -9,7 +9,7 @@
  * caller's memory, one cache miss each. Four children make the heap half as deep as a binary one,
  * and they share two cache lines (entries are 32 bytes and [1] begins a line).
  *
- * Tags and ties are compared wrap-safely (vtime.h); the sequence decides last and must not wrap.
+ * Tags are compared wrap-safely (vtime.h), ties and sequences as they are.
  */
 #ifndef SPILLWAY_SCHED_ENGINE_HEAP_H
 #define SPILLWAY_SCHED_ENGINE_HEAP_H
