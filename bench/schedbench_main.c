@@ -204,6 +204,9 @@ static void take_option(struct options *options, int option, char *value)
     case 'o':
         options->core = (int)read_number("--core", value, 0, CPU_SETSIZE - 1);
         break;
+    case 'h':
+        fputs(usage, stdout);
+        exit(0);
     default:
         fputs(usage, stderr);
         exit(2);
@@ -212,13 +215,19 @@ static void take_option(struct options *options, int option, char *value)
 
 static void read_options(int argc, char **argv, struct options *options)
 {
-    static const struct option known[] = {
-        {"algorithms", required_argument, NULL, 'a'}, {"modes", required_argument, NULL, 'm'},
-        {"flows", required_argument, NULL, 'f'},      {"queued", required_argument, NULL, 'q'},
-        {"depth", required_argument, NULL, 'd'},      {"weights", required_argument, NULL, 'w'},
-        {"costs", required_argument, NULL, 'c'},      {"pinned", no_argument, NULL, 'p'},
-        {"turns", required_argument, NULL, 't'},      {"seed", required_argument, NULL, 's'},
-        {"core", required_argument, NULL, 'o'},       {NULL, 0, NULL, 0}};
+    static const struct option known[] = {{"algorithms", required_argument, NULL, 'a'},
+                                          {"modes", required_argument, NULL, 'm'},
+                                          {"flows", required_argument, NULL, 'f'},
+                                          {"queued", required_argument, NULL, 'q'},
+                                          {"depth", required_argument, NULL, 'd'},
+                                          {"weights", required_argument, NULL, 'w'},
+                                          {"costs", required_argument, NULL, 'c'},
+                                          {"pinned", no_argument, NULL, 'p'},
+                                          {"turns", required_argument, NULL, 't'},
+                                          {"seed", required_argument, NULL, 's'},
+                                          {"core", required_argument, NULL, 'o'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
     int option;
 
     choose_defaults(options);
