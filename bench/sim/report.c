@@ -80,12 +80,14 @@ void sim_report_table(FILE *out, const struct sim *sim, const struct sim_config 
         completed += sim_flow_meter(sim, i)->completed;
     }
     fprintf(out,
-            "\n%s, depth %llu: %.1f requests/s, disks busy %.1f %%; %llu requests, %llu events in "
-            "%.2f s: %.1f million requests/s\n",
+            "\n%s, depth %llu: %.1f requests/s, disks busy %.1f %%\n"
+            "%llu requests, %llu events in %.2f s: %.1f million requests/s, %.1f million "
+            "events/s\n",
             sched_algorithm_name(config->sched.algorithm), (unsigned long long)config->sched.depth,
             (double)completed / metered_s(config), 100 * sim_utilisation(sim),
             (unsigned long long)sim_requests(sim), (unsigned long long)sim_events(sim),
-            (double)wall_ns / 1e9, per_wall_s(sim_requests(sim), wall_ns) / 1e6);
+            (double)wall_ns / 1e9, per_wall_s(sim_requests(sim), wall_ns) / 1e6,
+            per_wall_s(sim_events(sim), wall_ns) / 1e6);
 }
 
 /* ---------------------------------------------------------------- CSV */
