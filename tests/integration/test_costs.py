@@ -11,21 +11,32 @@ from lab.load import Load, Service
 from lab.spillway import http_config, nfs_config
 
 TWO_FLOWS = [
-    {"name": "a", "match": {"path": "/a"}},
-    {"name": "b", "match": {"path": "/b"}},
+    {"name": "a", "match": {"path": "/slow/a"}},
+    {"name": "b", "match": {"path": "/slow/b"}},
 ]
 
 
 class CostlyNginx(http.Nginx):
-    """Says in X-Cost-Used what the query asked for, else nothing."""
+    """Says in X-Cost-Used what the query asked for, else nothing. Below /slow/ it takes 2 ms."""
 
-    CONFIGURATION = http.Nginx.CONFIGURATION.replace(
-        "location = /empty",
-        """location /a {{ add_header X-Cost-Used $arg_used always; return 200 "a\\n"; }}
-    location /b {{ add_header X-Cost-Used $arg_used always; return 200 "b\\n"; }}
+    def __init__(self):
+        self.behind = Service(slots=64, service="2ms")
+        places = """location = /a {{ add_header X-Cost-Used $arg_used; return 200 "a\\n"; }}
     location = /twice {{ add_header X-Cost-Used 4; add_header X-Cost-Used 5; return 200 "2\\n"; }}
-    location = /empty""",
-    )
+    location /slow/ {{
+      proxy_pass http://@BEHIND@; proxy_http_version 1.1; proxy_set_header Connection "";
+      add_header X-Cost-Used $arg_used;
+    }}
+    """
+        place = "location = /empty"
+        self.CONFIGURATION = http.Nginx.CONFIGURATION.replace(
+            place, places.replace("@BEHIND@", self.behind.http) + place
+        )
+        super().__init__()
+
+    def close(self):
+        super().close()
+        self.behind.close()
 
 
 @pytest.fixture(scope="module")
@@ -90,16 +101,16 @@ def test_header_fields_pass_through(spillway, costly, client):
 
 def test_shares_follow_what_nginx_says(spillway, costly):
     """a's requests cost 8 times as much as b's, whatever the clients say; the weights are equal.
-    So many clients that the queue does not run empty when the load generator has to wait."""
+    The clients are so many that the queue does not run empty while the load generator waits."""
     cost = {"by": "header", "request-header": "X-Cost", "reply-header": "X-Cost-Used"}
     port = process.free_port()
-    pool = {"cost": cost, "depth": 2, "flows": TWO_FLOWS}
+    pool = {"cost": cost, "depth": 4, "flows": TWO_FLOWS}
     proxy = spillway(http_config([costly.address], port, pool))
     target = f"target=127.0.0.1:{port}"
     load = Load(
         [
-            f"name=a,{target},path=/a?used=80,header=X-Cost:1,concurrency=200",
-            f"name=b,{target},path=/b?used=10,header=X-Cost:80,concurrency=600",
+            f"name=a,{target},path=/slow/a?used=80,header=X-Cost:1,concurrency=64",
+            f"name=b,{target},path=/slow/b?used=10,header=X-Cost:80,concurrency=256",
         ]
     )
     wanted = 40000  # units of cost: 500 completions of a
@@ -129,7 +140,8 @@ def test_time_at_the_server_is_charged(spillway, closing):
     service = closing(Service(slots=8, service="3ms", distribution="exponential"))
     port = process.free_port()
     pool = {"cost": {"by": "service-time", "unit": "1us"}, "depth": 8}
-    proxy = spillway(http_config([service.http], port, pool))
+    # Two loops: requests end on another one than that which dispatched them.
+    proxy = spillway(http_config([service.http], port, pool, workers=2))
     load = Load([f"target=127.0.0.1:{port},concurrency=16"])
     proxy.wait_metric("spillway_flow_requests_total", lambda n: n > 500, flow="default")
     load.finish()
@@ -146,7 +158,7 @@ def test_shares_follow_measured_time(spillway, origin):
     """b's requests take 8 times as long as a's, and its weight is 2."""
 
     def work(exchange):
-        time.sleep(0.016 if exchange.request.target == b"/b" else 0.002)
+        time.sleep(0.016 if exchange.request.target == b"/slow/b" else 0.002)
         return answer()
 
     server = origin(work)
@@ -157,8 +169,8 @@ def test_shares_follow_measured_time(spillway, origin):
     target = f"target=127.0.0.1:{port}"
     load = Load(
         [
-            f"name=a,{target},path=/a,concurrency=16",
-            f"name=b,{target},path=/b,concurrency=16",
+            f"name=a,{target},path=/slow/a,concurrency=64",
+            f"name=b,{target},path=/slow/b,concurrency=64",
         ]
     )
     proxy.wait_metric("spillway_flow_requests_total", lambda n: n > 400, flow="b")
@@ -206,7 +218,7 @@ def test_nfs_reads_cost_by_size(spillway, closing):
 
 def test_nfs_shares_by_the_calibrated_table(spillway, closing):
     """One flow reads 256 KiB at a time, the other asks for attributes: equal shares of cost."""
-    service = closing(Service(slots=4, service="300us"))
+    service = closing(Service(slots=4, service="2ms"))
     port = process.free_port()
     pool = {
         "cost": {"by": "table"},
@@ -221,8 +233,8 @@ def test_nfs_shares_by_the_calibrated_table(spillway, closing):
     target = f"proto=nfs,target=127.0.0.1:{port}"
     load = Load(
         [
-            f"name=reads,{target},op=read,bytes=256KiB,concurrency=16,uid=1",
-            f"name=attributes,{target},op=getattr,concurrency=16,uid=2",
+            f"name=reads,{target},op=read,bytes=256KiB,concurrency=64,uid=1",
+            f"name=attributes,{target},op=getattr,concurrency=64,uid=2",
         ]
     )
     # Once both have set up their connections, which they do not do at the same speed.
@@ -232,4 +244,5 @@ def test_nfs_shares_by_the_calibrated_table(spillway, closing):
     proxy.wait_metric("spillway_flow_requests_total", lambda n: n > enough, flow="reads")
     after = costs(proxy)
     load.close()
-    within((after["reads"] - before["reads"]) / (after["attributes"] - before["attributes"]), 1, 0.03)
+    spent = {name: after[name] - before[name] for name in after}
+    within(spent["reads"] / spent["attributes"], 1, 0.03)

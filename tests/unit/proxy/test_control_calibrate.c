@@ -202,12 +202,17 @@ static void what_is_printed_is_a_configuration(void **state)
     table = (struct calibrate_table){.protocol = "http", .target = "h:1", .depth = 8};
     add(&table, "GET", 0, 300, 4.25);
     add(&table, "HEAD", 0, 300, 0.001);
+    /* Nothing but its size costs: still 1, which is the least that a table may say. */
+    add(&table, "PATCH", 1, 65536, 1);
+    add(&table, "PATCH", 2, 655360, 100);
     config = load_printed(&table);
     cost = &config->pools[0].cost;
     assert_int_equal(config_cost_of_method(cost, "GET", 3).base, 4250);
     assert_int_equal(config_cost_of_method(cost, "HEAD", 4).base, 1);
     assert_int_equal(config_cost_of_method(cost, "POST", 4).base, 4250);
-    assert_int_equal(cost->unit_bytes, 4096);
+    assert_int_equal(config_cost_of_method(cost, "PATCH", 5).base, 1);
+    assert_int_equal(config_cost_of_method(cost, "HEAD", 4).per_size, 0);
+    assert_int_equal(cost->unit_bytes, 65536);
     config_free(config);
     json_t *object = calibrate_table_json(&table);
     assert_int_equal(json_integer_value(json_object_get(
