@@ -268,10 +268,11 @@ static inline bool lockstep_by_reservation(const struct lockstep *p, const struc
     if (o->algorithm != SCHED_ALGORITHM_MCLOCK)
         return false;
     const bool expected = oracle_reservation_due(o, flow, now);
-    if (item->reserved != expected)
+    const bool reserved = (item->charged & SCHED_CHARGED_RESERVATION) != 0;
+    if (reserved != expected)
         property_check(p->seed, oracle_reservation_due(o, flow, now + lockstep_slip(p)) !=
                                     oracle_reservation_due(o, flow, now - lockstep_slip(p)));
-    return item->reserved;
+    return reserved;
 }
 
 static inline bool lockstep_dispatch(struct lockstep *p)

@@ -17,9 +17,9 @@
  *   - mclock: v moves when a request goes by its share; one that goes by its reservation may lie
  *     far ahead, and v there would shut newcomers out. Both are charged to the flow's P. L is
  *     charged in both phases, R in its own;
- *   - what a rate was charged comes back (requeue, correction, cancel of what was policed) at the
- *     rate of the moment;
- *   - reservations and limits begin anew whenever the algorithm changes.
+ *   - what a request was charged at a rate comes back (requeue, correction, cancel of what was
+ *     policed) at the rate of the moment, what it was not does not;
+ *   - reservations and limits begin anew, for flows and requests, when the algorithm changes.
  */
 #ifndef SPILLWAY_TESTS_PROPERTY_SCHED_ORACLE_H
 #define SPILLWAY_TESTS_PROPERTY_SCHED_ORACLE_H
@@ -60,6 +60,7 @@ static inline bool oracle_police(struct oracle *o, int flow, struct oracle_item 
         return true;
     if (f->limit - oracle_span(f->terms.burst, f->terms.limit_per_s) > now)
         return false;
+    item->limited = true;
     f->limit = oracle_later(f->limit, now) + oracle_span(item->cost, f->terms.limit_per_s);
     return true;
 }
@@ -128,7 +129,10 @@ static inline void oracle_charge_rates(struct oracle *o, struct oracle_item *ite
     if (item->reserved)
         f->reservation = oracle_later(arrival, f->reservation) +
                          oracle_span(item->cost, f->terms.reservation_per_s);
-    if (oracle_limit_waits(o) && f->terms.limit_per_s != 0)
+    if (!oracle_limit_waits(o))
+        return;
+    item->limited = f->terms.limit_per_s != 0;
+    if (item->limited)
         f->limit = oracle_later(bucket ? now : arrival, f->limit) +
                    oracle_span(item->cost, f->terms.limit_per_s);
 }
@@ -229,9 +233,9 @@ static inline void oracle_complete(struct oracle *o, int number, uint64_t true_c
     if (oracle_has_tags(o->algorithm))
         f->owed +=
             oracle_charge(o, item->flow, true_cost) - oracle_charge(o, item->flow, item->cost);
-    if (item->reserved && o->algorithm == SCHED_ALGORITHM_MCLOCK)
+    if (item->reserved)
         oracle_correct_rate(&f->reservation, item->cost, true_cost, f->terms.reservation_per_s);
-    if (o->algorithm == SCHED_ALGORITHM_MCLOCK || o->algorithm == SCHED_ALGORITHM_LEAKY_BUCKET)
+    if (item->limited)
         oracle_correct_rate(&f->limit, item->cost, true_cost, f->terms.limit_per_s);
     oracle_gone(o, number);
 }
@@ -248,10 +252,13 @@ static inline void oracle_requeue(struct oracle *o, int number)
     f->queued_cost += item->cost;
     o->queued++;
     item->state = SCHED_ITEM_QUEUED;
-    if (item->reserved && o->algorithm == SCHED_ALGORITHM_MCLOCK)
+    if (item->reserved)
         oracle_refund(&f->reservation, item->cost, f->terms.reservation_per_s);
-    if (oracle_limit_waits(o))
+    if (item->limited && oracle_limit_waits(o)) {
         oracle_refund(&f->limit, item->cost, f->terms.limit_per_s);
+        item->limited = false;
+    }
+    item->reserved = false;
     if (o->algorithm == SCHED_ALGORITHM_FIFO)
         item->rank = --o->first_rank;
     if (oracle_has_tags(o->algorithm)) {
@@ -275,7 +282,7 @@ static inline void oracle_cancel(struct oracle *o, int number)
     while (f->queue[place] != number)
         place++;
     oracle_unqueue(o, number, place);
-    if (oracle_limit_polices(o))
+    if (item->limited)
         oracle_refund(&f->limit, item->cost, f->terms.limit_per_s);
     if (place == 0 && f->queued > 0 && oracle_looks_back(o->algorithm)) {
         const exact_t handed = f->tag;
@@ -336,6 +343,8 @@ static inline void oracle_set_algorithm(struct oracle *o, enum sched_algorithm a
         o->items[i].v_arrival = o->v;
         o->items[i].adjusted_arrival = o->v;
         o->items[i].slot = -1;
+        o->items[i].reserved = false;
+        o->items[i].limited = false;
     }
     o->adjusted = o->v;
     oracle_clocks(o);

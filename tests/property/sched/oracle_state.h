@@ -29,6 +29,7 @@ struct oracle_item {
     exact_t start;
     exact_t charge;
     bool reserved; /* mclock: went by its flow's reservation */
+    bool limited;  /* mclock, leaky-bucket: was charged to its flow's limit */
     int slot;      /* 2dfq: -1 when dispatched under another algorithm */
 };
 
