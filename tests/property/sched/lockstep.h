@@ -88,6 +88,8 @@ static inline void lockstep_set_options(struct lockstep *p)
     if (p->oracle.unit == SCHED_DEPTH_COST)
         options->slack *= p->oracle.arithmetic.largest_cost / 2;
     options->capacity_per_s = p->oracle.arithmetic.largest_cost * lockstep_draw(p, 1, 100);
+    if (property_chance(&p->random, 50))
+        options->capacity_per_s = 0;
     if (options->capacity_per_s > SCHED_RATE_MAX)
         options->capacity_per_s = SCHED_RATE_MAX;
     options->ageing_ns = lockstep_draw(p, 0, 2000000);

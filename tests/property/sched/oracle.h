@@ -230,6 +230,8 @@ static inline void oracle_complete(struct oracle *o, int number, uint64_t true_c
     struct oracle_flow *f = &o->flows[item->flow];
 
     oracle_land(o, number);
+    if (o->algorithm == SCHED_ALGORITHM_WFQ)
+        oracle_measure(o, 0, true_cost);
     if (oracle_has_tags(o->algorithm))
         f->owed +=
             oracle_charge(o, item->flow, true_cost) - oracle_charge(o, item->flow, item->cost);

@@ -65,6 +65,8 @@ struct oracle {
     uint64_t outstanding_cost;
     uint64_t now_ns; /* the latest time told */
     uint64_t sequence;
+    uint64_t slot_ns; /* wfq: how long slots were held */
+    uint64_t done_cost;
     int64_t first_rank;
     int64_t last_rank;
     exact_t v;
@@ -153,21 +155,48 @@ static inline void oracle_clocks(struct oracle *o)
         o->v = oracle_later(o->v, least);
 }
 
-/* Time goes on, and v with it under wfq: by C / (sum of active weights) per second. */
+/* wfq: the sum of the weights of the flows with requests (queued only: with queued ones). */
+static inline exact_t oracle_weights(const struct oracle *o, bool queued_only)
+{
+    exact_t weights = 0;
+
+    for (int f = 0; f < ORACLE_FLOWS; f++)
+        if (queued_only ? o->flows[f].queued > 0 : oracle_active(&o->flows[f]))
+            weights += o->flows[f].weight;
+    return weights;
+}
+
+/* wfq: the older half of what was measured counts half when there is much. */
+static inline void oracle_measure(struct oracle *o, uint64_t slot_ns, uint64_t cost)
+{
+    o->slot_ns += slot_ns;
+    o->done_cost += cost;
+    while (o->slot_ns >= UINT64_C(1) << 32 || o->done_cost >= UINT64_C(1) << 32) {
+        o->slot_ns /= 2;
+        o->done_cost /= 2;
+    }
+}
+
+/*
+ * Time goes on, and v with it under wfq: by C / (sum of weights) per second. Without a known C that
+ * is outstanding / (mean time for which a unit of cost holds a slot).
+ */
 static inline void oracle_advance(struct oracle *o, uint64_t now_ns)
 {
-    const exact_t passed = (exact_t)(now_ns - o->now_ns);
-    exact_t weights = 0;
+    const uint64_t passed = now_ns - o->now_ns;
+    const bool known = o->options.capacity_per_s != 0;
 
     o->now_ns = now_ns;
     if (o->algorithm != SCHED_ALGORITHM_WFQ)
         return;
-    for (int f = 0; f < ORACLE_FLOWS; f++)
-        if (oracle_active(&o->flows[f]))
-            weights += o->flows[f].weight;
-    if (weights > 0)
-        o->v += passed * (exact_t)o->options.capacity_per_s * o->arithmetic.scale /
+    const exact_t weights = oracle_weights(o, !known && o->queued > 0);
+    if (known && weights > 0)
+        o->v += (exact_t)passed * (exact_t)o->options.capacity_per_s * o->arithmetic.scale /
                 (weights * 1000000000);
+    if (!known && weights > 0 && o->slot_ns > 0)
+        o->v += (exact_t)passed * o->outstanding * (exact_t)o->done_cost * o->arithmetic.scale /
+                ((exact_t)o->slot_ns * weights);
+    oracle_measure(o, (uint64_t)o->outstanding * passed, 0);
 }
 
 /* Whether the flow could be forgotten: its next request would be treated as a new flow's. */
