@@ -18,7 +18,6 @@ static struct world limited_world(const char *scheduler, const char *flow)
              "    queue: { timeout: off }\n"
              "    servers: [{ address: '127.0.0.1:1', depth: 2 },\n"
              "              { address: '127.0.0.1:2', depth: 2 }]\n"
-             "    balance: round-robin\n"
              "    flows: [{ name: a, match: { path: /a }, %s }, { name: rest }]\n",
              scheduler, flow);
     return world_open(text);
@@ -219,30 +218,73 @@ static void refused_at_the_limit_and_counted(void **state)
     close_at_rest(&world);
 }
 
-/* A held request takes no server's turn. */
+/* A held request takes no server's turn, however often it is looked at. */
 static void round_robin_goes_on_where_it_was(void **state)
 {
-    struct world world = limited_world("leaky-bucket", "limit: 1/s");
-    struct request held[2], requests[2];
+    struct world world = world_open("workers: 1\n" LISTENER "pools:\n"
+                                    "  - name: farm\n"
+                                    "    scheduler: leaky-bucket\n"
+                                    "    balance: round-robin\n"
+                                    "    servers: ['127.0.0.1:1', '127.0.0.1:2', '127.0.0.1:3']\n"
+                                    "    flows: [{ name: a, match: { path: /a }, limit: 1/s },\n"
+                                    "            { name: rest }]\n");
+    static const char *const turns[] = {"127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:1"};
+    struct request held[2], requests[3];
 
     (void)state;
     for (unsigned i = 0; i < 2; i++)
         submit(&held[i], &world, "a");
     settle_all(&world);
     assert_string_equal(held[0].exchange.server->name, "127.0.0.1:1");
-    for (unsigned i = 0; i < 5; i++) {
+    for (unsigned i = 0; i < 3; i++) {
         gate_kick(pool_of(&world));
         settle_all(&world);
-    }
-    for (unsigned i = 0; i < 2; i++) {
         submit(&requests[i], &world, "rest");
         settle_all(&world);
-        assert_string_equal(requests[i].exchange.server->name,
-                            i == 0 ? "127.0.0.1:2" : "127.0.0.1:1");
+        assert_string_equal(requests[i].exchange.server->name, turns[i]);
     }
     assert_true(gate_cancel(&held[1].exchange));
     finish(&held[0], OUTCOME_ANSWERED);
-    finish_all(requests, 2, &world);
+    finish_all(requests, 3, &world);
+    settle_all(&world);
+    close_at_rest(&world);
+}
+
+/* Where another lane has the pool's total, time alone lets nothing go, and no timer is set. */
+static void no_wake_up_while_the_pool_is_full(void **state)
+{
+    struct world world =
+        world_open("workers: 1\n"
+                   "listeners: [{ name: nas, bind: '127.0.0.1:0', protocol: nfs, pool: array }]\n"
+                   "pools:\n"
+                   "  - name: array\n"
+                   "    depth: 1\n"
+                   "    scheduler: leaky-bucket\n"
+                   "    servers: ['127.0.0.1:1', '127.0.0.1:2']\n"
+                   "    flows: [{ name: a, match: { uid: 1 }, limit: 10/s }, { name: rest }]\n");
+    struct lane *second = TAILQ_NEXT(TAILQ_FIRST(&pool_of(&world)->lanes), link);
+    struct request a[2], rest;
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        request_init(&a[i], &world, 0, "a", NULL);
+        a[i].exchange.lane = second;
+    }
+    gate_submit(&a[0].exchange);
+    settle_all(&world);
+    finish(&a[0], OUTCOME_ANSWERED);
+    submit(&rest, &world, "rest");
+    settle_all(&world);
+    gate_submit(&a[1].exchange);
+    settle_all(&world);
+    assert_int_equal(rest.dispatched, 1);
+    assert_true(pool_of(&world)->wake_ns == SCHED_NEVER_NS);
+    finish(&rest, OUTCOME_ANSWERED);
+    settle_all(&world);
+    assert_true(pool_of(&world)->wake_ns == world.clock_ns + SECOND_NS / 10);
+    pass_time(&world, SECOND_NS / 10 + LATE_NS);
+    assert_int_equal(a[1].dispatched, 1);
+    finish(&a[1], OUTCOME_ANSWERED);
     settle_all(&world);
     close_at_rest(&world);
 }
@@ -476,6 +518,7 @@ int main(void)
         cmocka_unit_test(a_head_that_times_out_makes_way),
         cmocka_unit_test(refused_at_the_limit_and_counted),
         cmocka_unit_test(round_robin_goes_on_where_it_was),
+        cmocka_unit_test(no_wake_up_while_the_pool_is_full),
         cmocka_unit_test(held_requests_are_refused_when_no_server_is_left),
         cmocka_unit_test(windows_hold_back),
         cmocka_unit_test(each_flow_has_its_own_queue_limit),
