@@ -97,7 +97,7 @@ struct sched_flow;
  * scf            A_j + c_j * ageing                                               D
  * leaky-bucket   when it conforms    only flows whose bucket has room             D
  * mclock         R, then P           reservation first, then weight within limit  D
- * 2dfq           see below           v = smallest S among the heads               D
+ * 2dfq           see below           v = smallest S among the heads, and progress D
  *
  * Busy period: from the first request to the moment nothing is queued and nothing outstanding. At
  * its end v becomes the largest finish tag given (under fsfq both clocks do), which makes every
@@ -130,11 +130,12 @@ struct sched_flow;
  *
  * 2dfq. The D slots are numbered 0 to D-1; a request takes the lowest free one (where the depth
  *   counts cost: i / D is outstanding cost / depth). v is the smallest S among the heads when a
- *   request is dispatched. For slot i the head with the smallest F goes among those with
- *   S - (i / D) * c / w <= v. So the higher the slot, the earlier a large request may take it, and by
- *   the time the low slots would come to it, it has been served: they stay with small requests.
- *   Heads are grouped by size (powers of two of c / w), and only the one with the smallest S of each
- *   group is looked at. Work-conserving: the smallest S of all may always go.
+ *   request is dispatched; progress is the work done / the weights of the flows with requests, and
+ *   not before v. For slot i the head with the smallest F goes among those with
+ *   S - (i / D) * c / w <= progress. So high slots take requests before their time, by up to their
+ *   own length, and stay busy with small ones; large ones get the low slots one after another instead
+ *   of all slots at once. Heads are grouped by size (powers of two of c / w), and only the one with
+ *   the smallest S of each group is looked at. Work-conserving: the smallest S of all may always go.
  *
  * scf. Smallest cost first, with ageing: options.ageing_ns is the wait that makes up for one unit of
  *   cost, so the head of a flow is never passed by a request that came c * ageing_ns after it.

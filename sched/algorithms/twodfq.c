@@ -3,9 +3,20 @@
  * twodfq.c: two-dimensional fair queueing, after 2DFQ (Mace, Bodik, Musuvathi, Fonseca,
  * Varadarajan, "2DFQ", SIGCOMM 2016): small and large requests are kept apart in the slots as well.
  *
- * Start tags as in SFQ(D), v the smallest start tag among the heads. For slot i of D a head may go
- * iff  S - (i / D) * c / w <= v;  the smallest F among those goes. Where the depth counts cost
- * there are no numbered slots: i / D is then what is outstanding / depth.
+ * Start tags as in SFQ(D), with v the smallest start tag S among the heads when a request is
+ * dispatched. A second clock, progress, is the work done so far over the weights of the flows that
+ * had requests meanwhile, and not before v (as v in WF2Q+, Bennett and Zhang 1997). For slot i of D
+ * a head may go iff
+ *
+ *     S - (i / D) * c / w <= progress
+ *
+ * and the smallest F among those goes. So the higher slots take a flow's next request before its
+ * time, by up to its own length: of small requests enough to be kept busy, so that large ones, when
+ * their time has come, get the low slots one after the other and not all at once. Where the depth
+ * counts cost there are no numbered slots: i / D is then what is outstanding / depth.
+ *
+ * The work done is known at completions. In between it is taken to go on at the mean speed of the
+ * last completions (fluid.h), for what is outstanding and no longer than there is of it.
  *
  * The paper looks at every flow for every slot. Here the heads are grouped by their size in virtual
  * time, a group a power of two, and only the smallest S of each group is looked at: within a group
@@ -19,6 +30,7 @@
  * slot, or SLOT_NONE: it was dispatched under another algorithm, or there are more than are
  * numbered.
  */
+#include "sched/algorithms/fluid.h"
 #include "sched/algorithms/start_tags.h"
 #include "sched/engine/pairing.h"
 
@@ -97,7 +109,7 @@ static void next_slot(const struct sched *s, uint64_t *part, uint64_t *whole)
 
 static struct sched_item *twodfq_peek(struct sched *s)
 {
-    const uint64_t vtime = least_start(s);
+    const uint64_t vtime = vtime_later(s->spread.progress, least_start(s));
     const struct sched_flow *best = NULL;
     uint64_t best_finish = 0;
     uint64_t part;
@@ -153,6 +165,7 @@ static void twodfq_take(struct sched *s, struct sched_item *item)
 
     assert(flow->queue.head == item);
     s->vtime = least_start(s);
+    s->spread.progress = vtime_later(s->spread.progress, s->vtime);
     pull(s, flow);
     queue_pop_front(&flow->queue);
     tags_take(s, flow, item);
@@ -163,18 +176,6 @@ static void twodfq_take(struct sched *s, struct sched_item *item)
     queue_push_back(&s->out, item);
 }
 
-static void twodfq_put_back(struct sched *s, struct sched_item *item)
-{
-    struct sched_flow *flow = item->flow;
-
-    free_slot(&s->spread, item->aside);
-    if (flow->queue.head != NULL)
-        pull(s, flow);
-    tags_put_back(flow, item);
-    queue_push_front(&flow->queue, item);
-    push(s, flow);
-}
-
 static void twodfq_remove(struct sched *s, struct sched_item *item)
 {
     struct sched_flow *flow = item->flow;
@@ -183,14 +184,80 @@ static void twodfq_remove(struct sched *s, struct sched_item *item)
     if (was_head)
         pull(s, flow);
     queue_remove(&flow->queue, item);
-    if (was_head && flow->queue.head != NULL)
+    if (was_head && flow->queue.head != NULL) {
         push(s, flow);
+    }
 }
 
+/* The cost outstanding, in 2^-20 units, as far as it is looked at. */
+static uint64_t work_left(const struct sched *s)
+{
+    uint64_t cost = s->outstanding_cost < SCHED_COST_MAX ? s->outstanding_cost : SCHED_COST_MAX;
+
+    return cost << VTIME_SHIFT;
+}
+
+/* So much more work has been done, in 2^-20 units of cost. */
+static void move_progress(struct sched *s, uint64_t work)
+{
+    struct sched_spread *spread = &s->spread;
+    uint64_t furthest = s->front + VTIME_LAG - spread->progress;
+
+    if (s->active_weight == 0)
+        return;
+    work += spread->rest;
+    uint64_t moved = work / s->active_weight;
+    spread->rest = work % s->active_weight;
+    if (furthest > 2 * VTIME_LAG)
+        furthest = 0;
+    spread->progress += moved < furthest ? moved : furthest;
+}
+
+/* What is outstanding is being worked at, but no more can have been done than there is of it. */
+static void twodfq_elapse(struct sched *s, uint64_t passed_ns)
+{
+    const uint64_t left = work_left(s) - s->spread.ahead;
+    uint64_t work = fluid_work(s, passed_ns);
+
+    work = work < left ? work : left;
+    s->spread.ahead += work;
+    move_progress(s, work);
+    fluid_hold(s, passed_ns);
+}
+
+static void limit_ahead(struct sched *s)
+{
+    const uint64_t left = work_left(s);
+
+    if (s->spread.ahead > left)
+        s->spread.ahead = left;
+}
+
+static void twodfq_put_back(struct sched *s, struct sched_item *item)
+{
+    struct sched_flow *flow = item->flow;
+
+    free_slot(&s->spread, item->aside);
+    limit_ahead(s);
+    if (flow->queue.head != NULL)
+        pull(s, flow);
+    tags_put_back(flow, item);
+    queue_push_front(&flow->queue, item);
+    push(s, flow);
+}
+
+/* What has been completed is known; what of it had been assumed is counted already. */
 static void twodfq_done(struct sched *s, struct sched_item *item, uint64_t true_cost)
 {
+    const uint64_t work = true_cost << VTIME_SHIFT;
+    const uint64_t assumed = work < s->spread.ahead ? work : s->spread.ahead;
+
     free_slot(&s->spread, item->aside);
     tags_correct(item->flow, item, true_cost);
+    s->spread.ahead -= assumed;
+    limit_ahead(s);
+    move_progress(s, work - assumed);
+    fluid_done(s, true_cost);
 }
 
 static void twodfq_changed(struct sched *s, struct sched_flow *flow)
@@ -203,6 +270,7 @@ static void twodfq_changed(struct sched *s, struct sched_flow *flow)
 
 const struct sched_ops sched_2dfq_ops = {
     .name = "2dfq",
+    .elapse = twodfq_elapse,
     .enter = twodfq_enter,
     .leave = twodfq_leave,
     .queue = twodfq_queue,

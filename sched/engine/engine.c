@@ -67,6 +67,7 @@ struct sched *sched_create(const struct sched_params *params)
     s->options = params->options;
     s->vtime = params->virtual_start;
     s->adjusted_vtime = s->vtime;
+    s->spread.progress = s->vtime;
     s->max_finish = s->vtime;
     s->front = s->vtime;
     s->rebased = s->vtime;

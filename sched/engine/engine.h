@@ -114,9 +114,9 @@ struct flow_list {
     struct sched_flow *tail;
 };
 
-/* wfq: what the service gets done, as far as that has been seen. See algorithms/wfq.c. */
+/* wfq, 2dfq: what the service gets done, as far as that has been seen. See algorithms/fluid.h. */
 struct sched_speed {
-    uint64_t vtime_rest;        /* what v leaves out, in 2^-32 of its last place */
+    uint64_t clock_rest;        /* what the clock leaves out, in 2^-32 of its last place */
     uint64_t slot_ns;           /* time that slots were held */
     uint64_t done_cost;         /* cost completed in it */
     uint64_t backlogged_weight; /* of the flows that have requests queued */
@@ -127,6 +127,8 @@ struct sched_speed {
 #define SCHED_SLOT_WORDS 64
 #define SCHED_SLOT_NONE  UINT64_MAX
 struct sched_spread {
+    uint64_t progress;                     /* how far the service has come, in virtual time */
+    uint64_t ahead;                        /* what of it is work at requests still outstanding */
     uint64_t occupied;                     /* a bit per group */
     struct sched_flow *root[SCHED_GROUPS]; /* a pairing heap each */
     uint64_t slots_used[SCHED_SLOT_WORDS]; /* a bit per slot */

@@ -254,6 +254,10 @@ void sched_flows_start_over(struct sched *s)
         }
     }
     memset(s->spread.slots_used, 0, sizeof(s->spread.slots_used));
+    s->spread.progress = s->vtime;
+    s->spread.rest = 0;
+    s->spread.ahead = 0;
+    s->speed = (struct sched_speed){0};
     for (struct sched_item *item = s->out.head; item != NULL; item = item->next) {
         item->aside = SCHED_SLOT_NONE;
         item->charged = 0;
