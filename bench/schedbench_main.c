@@ -30,14 +30,19 @@
 #define BARE_LIST      (-1)
 #define LIST_LIMIT     32
 #define MODES          3
-#define BATCH_TURNS    4096
-#define BATCH_LIMIT    100000
+#define BATCH_LIMIT    1000000
 #define FLOWS_LIMIT    10000000
 #define WARM_UP_TURNS  200000
 #define DEFAULT_TURNS  2000000
 #define DEFAULT_QUEUED 4
 #define DEFAULT_DEPTH  16
 #define DEFAULT_SEED   1
+
+/*
+ * A batch is far shorter than what the kernel gives a thread at a time, so that the median is of
+ * batches nobody interrupted.
+ */
+#define BATCH_TURNS 512
 
 static const char usage[] =
     "usage: schedbench [options]\n"
