@@ -10,6 +10,7 @@
  */
 #include "tests/property/sched/property.h"
 
+#include <malloc.h>
 #include <string.h>
 
 #define KEYS  5000
@@ -140,10 +141,112 @@ static void test_named_exactly_when_idle(void **state)
     property_run("retire", 56, case_of_seed);
 }
 
+#define PASSERS   1000000
+#define PASS_ROOM 256 /* flows that may exist at once */
+#define PASS_OUT  24  /* requests at the service */
+
+/*
+ * A million flows, each new, with one request, and a flow that stays and always has a queue: v
+ * moves on with it (where all flows are new and the service never rests, v stands still).
+ */
+struct passage {
+    struct sched *s;
+    struct sched_flow stays;
+    struct sched_item stays_items[2 * PASS_OUT];
+    struct sched_flow flows[PASS_ROOM];
+    struct sched_flow *unused[PASS_ROOM];
+    int unused_count;
+    struct sched_item items[PASS_ROOM];
+    struct sched_item *sent[PASS_OUT];
+    int sent_count;
+    uint64_t now_ns;
+    struct property_random random;
+};
+
+static void pass_arrive(struct passage *p, const struct sched_terms *terms)
+{
+    assert_true(p->unused_count > 0);
+    struct sched_flow *flow = p->unused[--p->unused_count];
+    struct sched_item *item = &p->items[flow - p->flows];
+
+    memset(flow, 0xa5, sizeof(*flow));
+    assert_int_equal(sched_flow_init(flow, (uint32_t)property_between(&p->random, 1, 9)), 0);
+    assert_int_equal(sched_flow_set_terms(flow, terms), 0);
+    assert_int_equal(sched_flow_attach(p->s, flow), 0);
+    sched_item_init(item);
+    assert_int_equal(
+        sched_enqueue(p->s, flow, item, property_between(&p->random, 1, 20), p->now_ns), SCHED_OK);
+    for (int i = 0; i < 2 * PASS_OUT && p->stays.queued < 2; i++)
+        if (p->stays_items[i].state == SCHED_ITEM_IDLE)
+            assert_int_equal(sched_enqueue(p->s, &p->stays, &p->stays_items[i], 5, p->now_ns),
+                             SCHED_OK);
+}
+
+/* As much is served as arrives and keeps the flow that stays going. */
+static void pass_serve(struct passage *p)
+{
+    for (int served = 0; served < 3; served++) {
+        for (struct sched_item *next; (next = sched_dispatch(p->s, p->now_ns)) != NULL;)
+            p->sent[p->sent_count++] = next;
+        if (p->sent_count == 0)
+            break;
+        const uint64_t which = property_between(&p->random, 0, (uint64_t)p->sent_count - 1);
+        struct sched_item *done = p->sent[which];
+        p->sent[which] = p->sent[--p->sent_count];
+        sched_complete(p->s, done, done->cost, p->now_ns);
+    }
+    for (struct sched_flow *gone; (gone = sched_retire_next(p->s)) != NULL;) {
+        assert_int_equal(sched_flow_detach(p->s, gone), 0);
+        p->unused[p->unused_count++] = gone;
+    }
+}
+
+/* Whoever comes is forgotten in time: there is never need for more than PASS_ROOM flows. */
+static void pass_a_million(enum sched_algorithm algorithm)
+{
+    static const struct sched_terms terms = {.reservation_per_s = 40000000,
+                                             .limit_per_s = 50000000};
+    const struct sched_params params = {.algorithm = algorithm, .depth = PASS_OUT};
+    struct passage *p = test_calloc(1, sizeof(*p));
+
+    p->random.state = 1;
+    p->s = sched_create(&params);
+    while (p->unused_count < PASS_ROOM) {
+        p->unused[p->unused_count] = &p->flows[p->unused_count];
+        p->unused_count++;
+    }
+    assert_int_equal(sched_flow_init(&p->stays, 5), 0);
+    sched_flow_pin(&p->stays);
+    assert_int_equal(sched_flow_attach(p->s, &p->stays), 0);
+    for (int i = 0; i < 2 * PASS_OUT; i++)
+        sched_item_init(&p->stays_items[i]);
+    const size_t before = mallinfo2().uordblks;
+    for (int i = 0; i < PASSERS; i++) {
+        p->now_ns += 1000;
+        pass_arrive(p, &terms);
+        pass_serve(p);
+    }
+    /* The sanitizers' allocators report 0 and 0. */
+    assert_true(mallinfo2().uordblks <= before + PASS_ROOM * (size_t)256);
+    assert_true(sched_flows(p->s) <= PASS_ROOM);
+    sched_destroy(p->s);
+    test_free(p);
+}
+
+static void test_a_million_flows_in_bounded_memory(void **state)
+{
+    (void)state;
+    pass_a_million(SCHED_ALGORITHM_SFQD);
+    pass_a_million(SCHED_ALGORITHM_FSFQ);
+    pass_a_million(SCHED_ALGORITHM_RW);
+    pass_a_million(SCHED_ALGORITHM_MCLOCK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_named_exactly_when_idle),
+        cmocka_unit_test(test_a_million_flows_in_bounded_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
