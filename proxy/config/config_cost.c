@@ -23,7 +23,7 @@ struct rate_table {
 /* ------------------------------------------------------------------ calibrated rates
  *
  * Measured with `spillctl calibrate`: see COSTS in spillway.yaml(5) for servers and machine. One
- * unit is a microsecond of a busy server, per_size that of 64 KiB of request and reply.
+ * unit is a microsecond of the server's time, per_size that of 64 KiB of request and reply.
  */
 
 #define CALIBRATED_UNIT_BYTES 65536
@@ -31,20 +31,20 @@ struct rate_table {
 #define ENTRIES(list) ((struct entries){list, COUNT_OF(list)})
 
 static const struct config_cost_entry calibrated_nfs[] = {
-    {"metadata", 38}, {"null", 38},     {"getattr", 38}, {"setattr", 44},     {"lookup", 38},
+    {"metadata", 37}, {"null", 38},     {"getattr", 38}, {"setattr", 44},     {"lookup", 37},
     {"access", 36},   {"readlink", 37}, {"read", 44},    {"write", 52},       {"create", 83},
     {"mkdir", 76},    {"symlink", 78},  {"mknod", 83},   {"remove", 80},      {"rmdir", 75},
     {"rename", 84},   {"link", 55},     {"readdir", 48}, {"readdirplus", 52}, {"fsstat", 39},
-    {"fsinfo", 39},   {"pathconf", 37}, {"commit", 55},
+    {"fsinfo", 39},   {"pathconf", 37}, {"commit", 53},
 };
 static const struct config_cost_entry calibrated_nfs_sizes[] = {
     {"read", 15}, {"write", 31}, {"commit", 0}, /* not by size, though of class write */
 };
 static const struct config_cost_entry calibrated_http[] = {
-    {"GET", 38}, {"HEAD", 30}, {"PUT", 50}, {"DELETE", 40}, {"default", 50},
+    {"GET", 32}, {"HEAD", 27}, {"PUT", 50}, {"DELETE", 37}, {"default", 50},
 };
 static const struct config_cost_entry calibrated_http_sizes[] = {
-    {"GET", 13}, {"HEAD", 0}, {"PUT", 61}, {"DELETE", 0}, {"default", 61},
+    {"GET", 10}, {"HEAD", 0}, {"PUT", 60}, {"DELETE", 0}, {"default", 60},
 };
 
 static struct rate_table calibrated(bool nfs)

@@ -72,6 +72,11 @@ void calibrate_table_fini(struct calibrate_table *table)
 
 /* ------------------------------------------------------------------ fits */
 
+static double cost_us(const struct calibrate_row *row)
+{
+    return lesser(row->busy_us, row->alone_us);
+}
+
 struct sums {
     double weight, x, y, xx, xy;
 };
@@ -79,7 +84,7 @@ struct sums {
 static void add(struct sums *sums, const struct calibrate_row *row)
 {
     double x = row->bytes / CALIBRATE_BYTES_UNIT;
-    double y = row->busy_us;
+    double y = cost_us(row);
     double weight = 1 / (y * y);
 
     sums->weight += weight;
@@ -107,7 +112,7 @@ static void solve(const struct sums *s, struct calibrate_fit *fit)
 
 static bool is_of(const struct calibrate_row *row, const char *operation)
 {
-    return strcmp(row->operation, operation) == 0 && row->busy_us > 0;
+    return strcmp(row->operation, operation) == 0 && cost_us(row) > 0;
 }
 
 struct calibrate_fit calibrate_table_fit(const struct calibrate_table *table, const char *operation)
@@ -129,7 +134,7 @@ struct calibrate_fit calibrate_table_fit(const struct calibrate_table *table, co
         if (!is_of(row, operation))
             continue;
         double line = fit.base_us + fit.per_size_us * row->bytes / CALIBRATE_BYTES_UNIT;
-        double error = fabs(line - row->busy_us) / row->busy_us;
+        double error = fabs(line - cost_us(row)) / cost_us(row);
         fit.error_mean += error / fit.rows;
         fit.error_max = fmax(fit.error_max, error);
     }
@@ -229,9 +234,10 @@ uint64_t calibrate_table_unit_ns(const struct calibrate_table *table)
     uint64_t unit_ns = 1;
 
     for (unsigned i = 0; i < table->row_count; i++) {
-        if (table->rows[i].busy_us > 0)
-            least_us = fmin(least_us, table->rows[i].busy_us);
-        most_us = fmax(most_us, table->rows[i].busy_us);
+        double us = cost_us(&table->rows[i]);
+        if (us > 0)
+            least_us = fmin(least_us, us);
+        most_us = fmax(most_us, us);
     }
     while (unit_ns < UINT64_C(1000000000) && least_us * 1000 / (double)(unit_ns * 10) >= 10)
         unit_ns *= 10;
@@ -338,7 +344,8 @@ void calibrate_table_print(const struct calibrate_table *table, FILE *out)
     print_fits(table, out);
     for (unsigned i = 0; i < table->note_count; i++)
         fprintf(out, "# %s\n", table->notes[i]);
-    fprintf(out, "# One unit of cost is %s of the server's time when it is busy.\n",
+    fprintf(out,
+            "# One unit of cost is %s of the server's time, alone or busy, whichever is less.\n",
             time_text(unit_ns, unit, sizeof(unit)));
     fprintf(out, "cost:\n  by: table\n  table:\n");
     for (unsigned i = 0; i < costs.count; i++) {

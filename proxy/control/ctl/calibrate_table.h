@@ -2,8 +2,9 @@
 /*
  * What a calibration measured, and the cost table that comes of it.
  *
- * A row is one operation at one size. Its cost is the server's time at saturation: the time of the
- * run by the requests served, which is what one more request takes from the others. Operations that
+ * A row is one operation at one size. Its cost is the server's time when it serves most: the time
+ * of a run by the requests served, which is what one more request takes from the others. Where a
+ * server serves less with many at a time than with one, that one is what counts. Operations that
  * move data are measured at several sizes; the line
  *
  *     time = base + per_size * bytes / CALIBRATE_BYTES_UNIT        bytes: of request and reply

@@ -48,6 +48,20 @@ static void a_line_is_found_again(void **state)
     assert_int_equal(calibrate_table_fit(&table, "write").rows, 0);
 }
 
+static void one_at_a_time_counts_where_it_serves_more(void **state)
+{
+    static struct calibrate_table table;
+
+    (void)state;
+    table = (struct calibrate_table){.protocol = "http"};
+    add(&table, "GET", 0, 300, 500);
+    calibrate_table_row(&table, "GET", 0)->alone_us = 200;
+    expect_near(calibrate_table_fit(&table, "GET").base_us, 200);
+    /* Never measured alone, as when it was interrupted: what there is. */
+    calibrate_table_row(&table, "GET", 0)->alone_us = 0;
+    expect_near(calibrate_table_fit(&table, "GET").base_us, 500);
+}
+
 static void small_sizes_count_as_much_as_large_ones(void **state)
 {
     static struct calibrate_table table;
@@ -264,6 +278,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_is_found_again),
+        cmocka_unit_test(one_at_a_time_counts_where_it_serves_more),
         cmocka_unit_test(small_sizes_count_as_much_as_large_ones),
         cmocka_unit_test(nothing_is_below_zero),
         cmocka_unit_test(the_unit_leaves_the_cheapest_ten),
