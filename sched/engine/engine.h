@@ -127,9 +127,10 @@ struct sched_speed {
 #define SCHED_SLOT_WORDS 64
 #define SCHED_SLOT_NONE  UINT64_MAX
 struct sched_spread {
-    uint64_t progress;                     /* how far the service has come, in virtual time */
-    uint64_t ahead;                        /* what of it is work at requests still outstanding */
-    uint64_t occupied;                     /* a bit per group */
+    uint64_t progress; /* how far the service has come, in virtual time */
+    uint64_t rest;     /* work that progress leaves out, in 2^-20 units of cost */
+    uint64_t ahead;    /* what of it is work at requests still outstanding */
+    uint64_t occupied; /* a bit per group */
     struct sched_flow *root[SCHED_GROUPS]; /* a pairing heap each */
     uint64_t slots_used[SCHED_SLOT_WORDS]; /* a bit per slot */
 };
