@@ -17,6 +17,8 @@
  *   - mclock: v moves when a request goes by its share; one that goes by its reservation may lie
  *     far ahead, and v there would shut newcomers out. Both are charged to the flow's P. L is
  *     charged in both phases, R in its own;
+ *   - wfq, 2dfq: the speed is the cost completed over the time for which slots were held, both
+ *     halved while one is 2^36 or more, and begins anew when the algorithm changes;
  *   - what a request was charged at a rate comes back (requeue, correction, cancel of what was
  *     policed) at the rate of the moment, what it was not does not;
  *   - reservations and limits begin anew, for flows and requests, when the algorithm changes.
@@ -160,6 +162,7 @@ static inline void oracle_send(struct oracle *o, int number, bool reserved)
 
     if (o->algorithm == SCHED_ALGORITHM_2DFQ) {
         o->v = oracle_v_2dfq(o);
+        o->progress = oracle_later(o->progress, oracle_places(o, o->v));
         item->slot = oracle_free_slot(o);
     }
     item->reserved = reserved;
@@ -224,13 +227,27 @@ static inline void oracle_correct_rate(exact_t *tag, uint64_t cost, uint64_t tru
         *tag += oracle_span(true_cost, rate) - oracle_span(cost, rate);
 }
 
+/* 2dfq: what was not taken for done of a request that has ended is done now. */
+static inline void oracle_end_2dfq(struct oracle *o, uint64_t true_cost, exact_t weights)
+{
+    const exact_t work = (exact_t)true_cost * (exact_t)ULPS_PER_UNIT;
+    const exact_t assumed = work < o->ahead ? work : o->ahead;
+
+    o->ahead -= assumed;
+    oracle_hold_ahead(o);
+    oracle_progress(o, work - assumed, weights);
+}
+
 static inline void oracle_complete(struct oracle *o, int number, uint64_t true_cost)
 {
     struct oracle_item *item = &o->items[number];
     struct oracle_flow *f = &o->flows[item->flow];
 
+    const exact_t weights = oracle_weights(o, false);
     oracle_land(o, number);
-    if (o->algorithm == SCHED_ALGORITHM_WFQ)
+    if (o->algorithm == SCHED_ALGORITHM_2DFQ)
+        oracle_end_2dfq(o, true_cost, weights);
+    if (o->algorithm == SCHED_ALGORITHM_WFQ || o->algorithm == SCHED_ALGORITHM_2DFQ)
         oracle_measure(o, 0, true_cost);
     if (oracle_has_tags(o->algorithm))
         f->owed +=
@@ -268,6 +285,8 @@ static inline void oracle_requeue(struct oracle *o, int number)
         f->adjusted -= item->charge;
     }
     item->v_arrival = item->start;
+    if (o->algorithm == SCHED_ALGORITHM_2DFQ)
+        oracle_hold_ahead(o);
     if (o->algorithm == SCHED_ALGORITHM_FSFQ) {
         f->tag = oracle_later(item->start, f->adjusted);
         item->adjusted_arrival = o->adjusted;
@@ -349,6 +368,11 @@ static inline void oracle_set_algorithm(struct oracle *o, enum sched_algorithm a
         o->items[i].limited = false;
     }
     o->adjusted = o->v;
+    o->slot_ns = 0;
+    o->done_cost = 0;
+    o->progress = oracle_places(o, o->v);
+    o->progress_rest = 0;
+    o->ahead = 0;
     oracle_clocks(o);
 }
 

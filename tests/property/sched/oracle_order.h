@@ -166,21 +166,33 @@ static inline exact_t oracle_v_2dfq(const struct oracle *o)
     return oracle_least_head(o, &least) ? oracle_later(o->v, least) : o->v;
 }
 
+/* Whether the head may take a slot that is part / whole of the way up: S - part / whole * c / w is
+ * not after the progress made. */
+static inline bool oracle_may_take(const struct oracle *o, int flow, exact_t part, exact_t whole)
+{
+    const exact_t charge = oracle_charge(o, flow, oracle_head(o, flow)->cost);
+    exact_t least = 0;
+
+    oracle_least_head(o, &least);
+    const exact_t reached = oracle_later(o->progress, oracle_places(o, least));
+    return (oracle_places(o, o->flows[flow].tag) - reached) * whole <=
+           part * oracle_places(o, charge);
+}
+
 static inline int oracle_best_2dfq(const struct oracle *o)
 {
-    const exact_t v = oracle_v_2dfq(o);
-    const bool slots = o->unit == SCHED_DEPTH_REQUESTS;
-    const exact_t slot = slots ? oracle_free_slot(o) : (exact_t)o->outstanding_cost;
+    const exact_t whole = (exact_t)o->depth;
+    exact_t part =
+        o->unit == SCHED_DEPTH_REQUESTS ? oracle_free_slot(o) : (exact_t)o->outstanding_cost;
     exact_t best_finish = 0;
     int best = -1;
 
+    part = part < whole ? part : whole - 1;
     for (int f = 0; f < ORACLE_FLOWS; f++) {
-        if (o->flows[f].queued == 0 || !oracle_first_of_group(o, f))
+        if (o->flows[f].queued == 0 || !oracle_first_of_group(o, f) ||
+            !oracle_may_take(o, f, part, whole))
             continue;
-        const exact_t charge = oracle_charge(o, f, oracle_head(o, f)->cost);
-        const exact_t finish = o->flows[f].tag + charge;
-        if ((o->flows[f].tag - v) * (exact_t)o->depth > slot * charge)
-            continue;
+        const exact_t finish = o->flows[f].tag + oracle_charge(o, f, oracle_head(o, f)->cost);
         if (best < 0 || finish < best_finish ||
             (finish == best_finish &&
              oracle_head(o, f)->sequence < oracle_head(o, best)->sequence)) {

@@ -65,8 +65,11 @@ struct oracle {
     uint64_t outstanding_cost;
     uint64_t now_ns; /* the latest time told */
     uint64_t sequence;
-    uint64_t slot_ns; /* wfq: how long slots were held */
+    uint64_t slot_ns; /* wfq, 2dfq: how long slots were held */
     uint64_t done_cost;
+    exact_t progress; /* 2dfq: work done per weight, in last places of sched/'s tags */
+    exact_t progress_rest;
+    exact_t ahead; /* 2dfq: work taken for done before its request has ended, in the same */
     int64_t first_rank;
     int64_t last_rank;
     exact_t v;
@@ -155,7 +158,7 @@ static inline void oracle_clocks(struct oracle *o)
         o->v = oracle_later(o->v, least);
 }
 
-/* wfq: the sum of the weights of the flows with requests (queued only: with queued ones). */
+/* The sum of the weights of the flows with requests (queued only: with queued ones). */
 static inline exact_t oracle_weights(const struct oracle *o, bool queued_only)
 {
     exact_t weights = 0;
@@ -166,37 +169,82 @@ static inline exact_t oracle_weights(const struct oracle *o, bool queued_only)
     return weights;
 }
 
-/* wfq: the older half of what was measured counts half when there is much. */
+/* A virtual time in last places of sched/'s tags, less where virtual time began. */
+static inline exact_t oracle_places(const struct oracle *o, exact_t tag)
+{
+    return tag * (exact_t)ULPS_PER_UNIT / o->arithmetic.scale;
+}
+
+/* The speed is a mean over what was seen; the older part counts half when there is much. */
 static inline void oracle_measure(struct oracle *o, uint64_t slot_ns, uint64_t cost)
 {
     o->slot_ns += slot_ns;
     o->done_cost += cost;
-    while (o->slot_ns >= UINT64_C(1) << 32 || o->done_cost >= UINT64_C(1) << 32) {
+    while (o->slot_ns >= UINT64_C(1) << 36 || o->done_cost >= UINT64_C(1) << 36) {
         o->slot_ns /= 2;
         o->done_cost /= 2;
     }
 }
 
-/*
- * Time goes on, and v with it under wfq: by C / (sum of weights) per second. Without a known C that
- * is outstanding / (mean time for which a unit of cost holds a slot).
- */
-static inline void oracle_advance(struct oracle *o, uint64_t now_ns)
+/* wfq: v goes on by C / (sum of weights) per second; C is known or outstanding / (mean time for
+ * which a unit of cost holds a slot). */
+static inline void oracle_elapse_wfq(struct oracle *o, exact_t passed)
 {
-    const uint64_t passed = now_ns - o->now_ns;
     const bool known = o->options.capacity_per_s != 0;
-
-    o->now_ns = now_ns;
-    if (o->algorithm != SCHED_ALGORITHM_WFQ)
-        return;
     const exact_t weights = oracle_weights(o, !known && o->queued > 0);
+
     if (known && weights > 0)
-        o->v += (exact_t)passed * (exact_t)o->options.capacity_per_s * o->arithmetic.scale /
+        o->v += passed * (exact_t)o->options.capacity_per_s * o->arithmetic.scale /
                 (weights * 1000000000);
     if (!known && weights > 0 && o->slot_ns > 0)
-        o->v += (exact_t)passed * o->outstanding * (exact_t)o->done_cost * o->arithmetic.scale /
+        o->v += passed * o->outstanding * (exact_t)o->done_cost * o->arithmetic.scale /
                 ((exact_t)o->slot_ns * weights);
-    oracle_measure(o, (uint64_t)o->outstanding * passed, 0);
+}
+
+/* 2dfq: so much work was done, under flows of these weights. */
+static inline void oracle_progress(struct oracle *o, exact_t work, exact_t weights)
+{
+    if (weights == 0)
+        return;
+    o->progress += (work + o->progress_rest) / weights;
+    o->progress_rest = (work + o->progress_rest) % weights;
+}
+
+/* 2dfq: what is outstanding is taken to be done at the speed seen so far, but not beyond its cost.
+ */
+static inline void oracle_elapse_2dfq(struct oracle *o, exact_t passed)
+{
+    const exact_t most = (exact_t)o->outstanding_cost * (exact_t)ULPS_PER_UNIT - o->ahead;
+    exact_t work = 0;
+
+    if (o->slot_ns > 0)
+        work = passed * o->outstanding * (exact_t)o->done_cost * (exact_t)ULPS_PER_UNIT /
+               (exact_t)o->slot_ns;
+    work = work < most ? work : most;
+    o->ahead += work;
+    oracle_progress(o, work, oracle_weights(o, false));
+}
+
+static inline void oracle_hold_ahead(struct oracle *o)
+{
+    const exact_t most = (exact_t)o->outstanding_cost * (exact_t)ULPS_PER_UNIT;
+
+    o->ahead = o->ahead < most ? o->ahead : most;
+}
+
+/* Time goes on. */
+static inline void oracle_advance(struct oracle *o, uint64_t now_ns)
+{
+    const uint64_t longest = UINT64_C(1) << 40;
+    const uint64_t passed = now_ns - o->now_ns < longest ? now_ns - o->now_ns : longest;
+
+    if (o->algorithm == SCHED_ALGORITHM_WFQ)
+        oracle_elapse_wfq(o, (exact_t)(now_ns - o->now_ns));
+    if (o->algorithm == SCHED_ALGORITHM_2DFQ && passed > 0)
+        oracle_elapse_2dfq(o, (exact_t)passed);
+    if (o->algorithm == SCHED_ALGORITHM_WFQ || o->algorithm == SCHED_ALGORITHM_2DFQ)
+        oracle_measure(o, (uint64_t)o->outstanding * passed, 0);
+    o->now_ns = now_ns;
 }
 
 /* Whether the flow could be forgotten: its next request would be treated as a new flow's. */
