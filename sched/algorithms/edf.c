@@ -10,7 +10,7 @@
 static uint64_t deadline_ns(const struct sched *s, const struct sched_flow *flow)
 {
     (void)s;
-    return flow->queue.head->arrival_ns + heads_terms(flow)->target_ns;
+    return sched_flow_head(flow)->arrival_ns + heads_terms(flow)->target_ns;
 }
 
 const struct sched_ops sched_edf_ops = {

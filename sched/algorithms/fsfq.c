@@ -29,12 +29,12 @@ static uint64_t tie(const struct sched_flow *flow)
 
 static void push(struct sched *s, const struct sched_flow *flow)
 {
-    heap_push(&s->ready, flow->slot, flow->tag, tie(flow), flow->queue.head->sequence);
+    heap_push(&s->ready, flow->slot, flow->tag, tie(flow), sched_flow_head(flow)->sequence);
 }
 
 static void rekey(struct sched *s, const struct sched_flow *flow)
 {
-    heap_rekey(&s->ready, flow->slot, flow->tag, tie(flow), flow->queue.head->sequence);
+    heap_rekey(&s->ready, flow->slot, flow->tag, tie(flow), sched_flow_head(flow)->sequence);
 }
 
 static void move_adjusted_vtime(struct sched *s)
@@ -50,7 +50,7 @@ static void move_adjusted_vtime(struct sched *s)
 /* The flow has a head, before which F and F' were these. */
 static void tag_head(struct sched_flow *flow, uint64_t finish, uint64_t adjusted_finish)
 {
-    const struct sched_item *head = flow->queue.head;
+    const struct sched_item *head = sched_flow_head(flow);
 
     flow->adjusted = vtime_before(finish, head->start) ? finish : adjusted_finish;
     if (vtime_before(flow->adjusted, head->aside)) {

@@ -2,8 +2,6 @@
 /* heads.c: the order by heads that heads.h describes. */
 #include "sched/algorithms/heads.h"
 
-#include <assert.h>
-
 const struct sched_terms *heads_terms(const struct sched_flow *flow)
 {
     static const struct sched_terms none;
@@ -13,13 +11,14 @@ const struct sched_terms *heads_terms(const struct sched_flow *flow)
 
 static void push(struct sched *s, const struct sched_flow *flow)
 {
-    heap_push(&s->ready, flow->slot, s->ops->head_key(s, flow), 0, flow->queue.head->sequence);
+    heap_push(&s->ready, flow->slot, s->ops->head_key(s, flow), 0, sched_flow_head(flow)->sequence);
 }
 
 static void head_changed(struct sched *s, const struct sched_flow *flow)
 {
     if (flow->queue.head != NULL)
-        heap_rekey(&s->ready, flow->slot, s->ops->head_key(s, flow), 0, flow->queue.head->sequence);
+        heap_rekey(&s->ready, flow->slot, s->ops->head_key(s, flow), 0,
+                   sched_flow_head(flow)->sequence);
     else
         heap_remove(&s->ready, flow->slot);
 }

@@ -13,7 +13,7 @@
 static uint64_t conforms_ns(const struct sched *s, const struct sched_flow *flow)
 {
     const struct sched_terms *terms = heads_terms(flow);
-    uint64_t arrival_ns = flow->queue.head->arrival_ns;
+    uint64_t arrival_ns = sched_flow_head(flow)->arrival_ns;
 
     (void)s;
     if (terms->limit_per_s == 0)

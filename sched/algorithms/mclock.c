@@ -27,7 +27,7 @@
 
 static uint64_t reserve_tag_ns(const struct sched_flow *flow)
 {
-    uint64_t arrival_ns = flow->queue.head->arrival_ns;
+    uint64_t arrival_ns = sched_flow_head(flow)->arrival_ns;
     uint64_t from_ns =
         rate_from_ns(flow->reserve_ns, flow->reserve_rest, 0, heads_terms(flow)->reservation_per_s);
 
@@ -46,7 +46,7 @@ static uint64_t allowed_ns(const struct sched *s, const struct sched_flow *flow)
 
     if (!waits_at_limit(s, flow))
         return 0;
-    uint64_t arrival_ns = flow->queue.head->arrival_ns;
+    uint64_t arrival_ns = sched_flow_head(flow)->arrival_ns;
     const bool later = flow->limit_ns >= arrival_ns;
     return rate_from_ns(later ? flow->limit_ns : arrival_ns, later ? flow->limit_rest : 0,
                         terms->burst, terms->limit_per_s);

@@ -63,7 +63,7 @@ static uint64_t ratio(const struct sched *s, const struct sched_flow *flow)
 
 static void make_ready(struct sched *s, struct sched_flow *flow)
 {
-    heap_push(&s->ready, flow->slot, flow->tag, 0, flow->queue.head->sequence);
+    heap_push(&s->ready, flow->slot, flow->tag, 0, sched_flow_head(flow)->sequence);
 }
 
 static void unpark(struct sched *s, struct sched_flow *flow)
@@ -113,7 +113,7 @@ static struct sched_item *rw_peek(struct sched *s)
         if (has_room(s, flow))
             return flow->queue.head;
         heap_remove(&s->ready, flow->slot);
-        heap_push(&s->parked, flow->slot, ratio(s, flow), 0, flow->queue.head->sequence);
+        heap_push(&s->parked, flow->slot, ratio(s, flow), 0, sched_flow_head(flow)->sequence);
     }
     return NULL;
 }
@@ -126,7 +126,7 @@ static void head_changed(struct sched *s, struct sched_flow *flow)
     if (flow->queue.head == NULL)
         heap_remove(heap, flow->slot);
     else if (heap == &s->ready)
-        heap_rekey(heap, flow->slot, flow->tag, 0, flow->queue.head->sequence);
+        heap_rekey(heap, flow->slot, flow->tag, 0, sched_flow_head(flow)->sequence);
 }
 
 static void rw_take(struct sched *s, struct sched_item *item)

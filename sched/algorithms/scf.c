@@ -12,7 +12,7 @@
 
 static uint64_t aged_ns(const struct sched *s, const struct sched_flow *flow)
 {
-    const struct sched_item *head = flow->queue.head;
+    const struct sched_item *head = sched_flow_head(flow);
     uint64_t ageing_ns = s->options.ageing_ns != 0 ? s->options.ageing_ns : DEFAULT_AGEING_NS;
     unsigned __int128 worth = (unsigned __int128)head->cost * ageing_ns;
 

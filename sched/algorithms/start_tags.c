@@ -9,12 +9,12 @@
 
 static void push(struct sched *s, const struct sched_flow *flow)
 {
-    heap_push(&s->ready, flow->slot, flow->tag, 0, flow->queue.head->sequence);
+    heap_push(&s->ready, flow->slot, flow->tag, 0, sched_flow_head(flow)->sequence);
 }
 
 static void rekey(struct sched *s, const struct sched_flow *flow)
 {
-    heap_rekey(&s->ready, flow->slot, flow->tag, 0, flow->queue.head->sequence);
+    heap_rekey(&s->ready, flow->slot, flow->tag, 0, sched_flow_head(flow)->sequence);
 }
 
 void start_tags_enter(struct sched *s)

@@ -27,8 +27,6 @@
 
 #include "sched/engine/engine.h"
 
-#include <assert.h>
-
 /* ---- tags alone --------------------------------------------------------------------------- */
 
 /* The flow becomes backlogged: flow->tag becomes the start tag of its head. */

@@ -42,7 +42,7 @@
 static uint64_t size_of_head(const struct sched_flow *flow)
 {
     unsigned __int128 charge =
-        (unsigned __int128)flow->queue.head->cost * flow->reciprocal + flow->tag_rest;
+        (unsigned __int128)sched_flow_head(flow)->cost * flow->reciprocal + flow->tag_rest;
 
     return (uint64_t)(charge >> VTIME_REST_BITS);
 }
@@ -126,7 +126,8 @@ static struct sched_item *twodfq_peek(struct sched *s)
         if (vtime_before(vtime, flow->tag - lead))
             continue;
         if (best == NULL || vtime_before(finish, best_finish) ||
-            (finish == best_finish && flow->queue.head->sequence < best->queue.head->sequence)) {
+            (finish == best_finish &&
+             sched_flow_head(flow)->sequence < best->queue.head->sequence)) {
             best = flow;
             best_finish = finish;
         }

@@ -15,19 +15,19 @@
 static uint64_t finish_of_head(const struct sched_flow *flow)
 {
     unsigned __int128 charge =
-        (unsigned __int128)flow->queue.head->cost * flow->reciprocal + flow->tag_rest;
+        (unsigned __int128)sched_flow_head(flow)->cost * flow->reciprocal + flow->tag_rest;
 
     return flow->tag + (uint64_t)(charge >> VTIME_REST_BITS);
 }
 
 static void push(struct sched *s, const struct sched_flow *flow)
 {
-    heap_push(&s->ready, flow->slot, finish_of_head(flow), 0, flow->queue.head->sequence);
+    heap_push(&s->ready, flow->slot, finish_of_head(flow), 0, sched_flow_head(flow)->sequence);
 }
 
 static void rekey(struct sched *s, const struct sched_flow *flow)
 {
-    heap_rekey(&s->ready, flow->slot, finish_of_head(flow), 0, flow->queue.head->sequence);
+    heap_rekey(&s->ready, flow->slot, finish_of_head(flow), 0, sched_flow_head(flow)->sequence);
 }
 
 static void wfq_elapse(struct sched *s, uint64_t passed_ns)

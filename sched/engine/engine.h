@@ -60,6 +60,7 @@
 #include "sched/engine/vtime.h"
 #include "sched/sched.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -182,7 +183,14 @@ static inline uint64_t sched_horizon(const struct sched *s)
     return s->ops->second_clock ? s->adjusted_vtime : s->vtime;
 }
 
-/* What the flow, or all of them, have outstanding, counted as the depth is. */
+/* The head of a flow that has one. */
+static inline struct sched_item *sched_flow_head(const struct sched_flow *flow)
+{
+    assert(flow->queue.head != NULL);
+    return flow->queue.head;
+}
+
+/* What the flow has outstanding, counted as the depth is. */
 static inline uint64_t sched_flow_in_use(const struct sched *s, const struct sched_flow *flow)
 {
     return s->depth_unit == SCHED_DEPTH_COST ? flow->outstanding_cost : flow->outstanding;

@@ -12,7 +12,6 @@
  */
 #include "sched/engine/engine.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
