@@ -183,9 +183,14 @@ struct config_server {
     /* Outstanding at this server: requests, or cost units (pool's depth_unit); >= 1. Left out: its
      * part of the pool's total, or 16 where that has none. */
     uint32_t depth;
+    bool depth_is_auto;  /* it was left out: config_server_depth() */
     uint32_t mount_port; /* 1..65535, or CONFIG_MOUNT_PORT_SAME, CONFIG_MOUNT_PORT_PORTMAP (ask its
                             portmapper) */
 };
+
+/* The depth of a server that names none, one of `servers` (>= 1) in a pool of that total (0: none):
+ * its part, rounded up. So a slow server holds up its part alone. */
+uint32_t config_server_depth(uint64_t pool_depth, uint64_t servers);
 
 struct config_flow {
     const char *name;

@@ -54,22 +54,21 @@ void config_check_match(struct config_match *match, const struct config_place *p
 
 /* ------------------------------------------------------------------ servers */
 
-/* Of a server that names none. Parts of a total, so that a slow server holds up its part alone. */
-static uint64_t default_depth(const struct config_pool *pool)
+uint32_t config_server_depth(uint64_t pool_depth, uint64_t servers)
 {
-    const uint64_t part = ((uint64_t)pool->depth + pool->server_count - 1) / pool->server_count;
+    const uint64_t part = (pool_depth + servers - 1) / servers;
 
-    if (pool->depth == 0) {
+    if (pool_depth == 0) {
         return CONFIG_SERVER_DEPTH;
     }
-    return part < CONFIG_SERVER_DEPTH_MAX ? part : CONFIG_SERVER_DEPTH_MAX;
+    return part < CONFIG_SERVER_DEPTH_MAX ? (uint32_t)part : CONFIG_SERVER_DEPTH_MAX;
 }
 
 static void check_servers(struct config_pool *pool, const struct config_place *place,
                           unsigned flags, struct config_errors *errors)
 {
     const struct config_place servers = config_place_get(place, "servers");
-    const uint64_t part = default_depth(pool);
+    const uint32_t part = config_server_depth(pool->depth, pool->server_count);
     uint64_t sum = 0;
 
     for (size_t i = 0; i < pool->server_count; i++) {
@@ -81,14 +80,15 @@ static void check_servers(struct config_pool *pool, const struct config_place *p
             server->name = config_must(strdup(server->address.text));
         }
         config_check_address(&server->address, &address, false, flags, errors);
-        if (server->depth == 0) {
-            server->depth = (uint32_t)part;
+        server->depth_is_auto = server->depth == 0;
+        if (server->depth_is_auto) {
+            server->depth = part;
         } else if (pool->server_count > 1 && pool->depth != 0 && server->depth >= pool->depth) {
             const struct config_place depth = config_place_get(&item, "depth");
 
             config_place_report(errors, CONFIG_WARNING, &depth,
                                 "lets this server alone hold the pool's whole depth of %" PRIu32
-                                " when it is slow; expected less, or none here for %" PRIu64,
+                                " when it is slow; expected less, or none here for %" PRIu32,
                                 pool->depth, part);
         }
         sum += server->depth;

@@ -116,6 +116,7 @@ static void configure_servers(struct pool *pool, const struct config_pool *confi
             server = add_server(pool, &config->servers[i], (*next_index)++);
         server->removed = false;
         server->depth = config->servers[i].depth;
+        server->depth_is_auto = config->servers[i].depth_is_auto;
         server->mount_port = config->servers[i].mount_port;
         /* The file says what is in service: an operator's drain ends with a reload. */
         if (server->state == SERVER_DRAIN)

@@ -49,6 +49,7 @@ struct server {
     enum server_state state;
     bool removed; /* not in the configuration any more */
     uint64_t depth;
+    bool depth_is_auto; /* its part of the pool's, and changes with that */
     uint64_t outstanding;
     uint64_t outstanding_cost;
     uint32_t failures; /* in a row */

@@ -176,6 +176,30 @@ static void update_depths(struct pool *pool)
     }
 }
 
+/* Servers that name no depth have their part of the pool's. */
+static void share_out_depth(struct pool *pool)
+{
+    struct lane *lane;
+    struct server *server;
+    uint64_t servers = 0;
+
+    TAILQ_FOREACH(lane, &pool->lanes, link)
+    {
+        TAILQ_FOREACH(server, &lane->servers, link)
+        {
+            servers += !server->removed;
+        }
+    }
+    TAILQ_FOREACH(lane, &pool->lanes, link)
+    {
+        TAILQ_FOREACH(server, &lane->servers, link)
+        {
+            if (!server->removed && server->depth_is_auto)
+                server->depth = config_server_depth(pool->depth, servers);
+        }
+    }
+}
+
 static int set_pool_depth(struct pool *pool, const struct change *change, char *why, size_t size)
 {
     if (change->value > UINT32_MAX)
@@ -183,6 +207,7 @@ static int set_pool_depth(struct pool *pool, const struct change *change, char *
             why, size,
             "a depth is a whole number below 4294967296; 0 stands for the servers' depths");
     pool->depth = change->value;
+    share_out_depth(pool);
     update_depths(pool);
     return 0;
 }
@@ -196,6 +221,7 @@ static int set_server_depth(struct pool *pool, const struct change *change, char
     if (change->value < 1 || change->value > UINT32_MAX)
         return refuse(why, size, "a server's depth is a whole number from 1 to 4294967295");
     server->depth = change->value;
+    server->depth_is_auto = false;
     update_depths(pool);
     return 0;
 }

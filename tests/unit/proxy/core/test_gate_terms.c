@@ -382,6 +382,42 @@ static void each_flow_has_its_own_queue_limit(void **state)
 
 /* ------------------------------------------------------------------ changes while running */
 
+/* Servers that name no depth follow the pool's; one that was given its own does not. */
+static void a_changed_total_is_shared_out(void **state)
+{
+    struct world world = world_open("workers: 1\n" LISTENER "pools:\n"
+                                    "  - name: farm\n"
+                                    "    depth: 4\n"
+                                    "    servers: ['127.0.0.1:1', '127.0.0.1:2',\n"
+                                    "              { address: '127.0.0.1:3', depth: 1 }]\n");
+    struct request requests[20];
+    char why[128];
+    static const struct {
+        const char *server;
+        uint64_t depth;
+        unsigned dispatched;
+    } steps[] = {{NULL, 9, 7}, {"127.0.0.1:1", 5, 9}, {NULL, 12, 10}, {NULL, 0, 20}};
+
+    (void)state;
+    for (unsigned i = 0; i < 20; i++)
+        submit(&requests[i], &world, "default");
+    settle_all(&world);
+    assert_int_equal(count_dispatched(requests, 20), 4);
+    for (unsigned i = 0; i < 4; i++) {
+        if (steps[i].server == NULL)
+            assert_int_equal(
+                admin_set_pool_depth(world.runtime, "farm", steps[i].depth, why, sizeof(why)), 0);
+        else
+            assert_int_equal(admin_set_server_depth(world.runtime, "farm", steps[i].server,
+                                                    steps[i].depth, why, sizeof(why)),
+                             0);
+        settle_all(&world);
+        assert_int_equal(count_dispatched(requests, 20), steps[i].dispatched);
+    }
+    finish_all(requests, 20, &world);
+    close_at_rest(&world);
+}
+
 /* A raised limit lets go what it held, at once; a reload sets what the file says. */
 static void a_changed_limit_counts_for_what_waits(void **state)
 {
@@ -522,6 +558,7 @@ int main(void)
         cmocka_unit_test(held_requests_are_refused_when_no_server_is_left),
         cmocka_unit_test(windows_hold_back),
         cmocka_unit_test(each_flow_has_its_own_queue_limit),
+        cmocka_unit_test(a_changed_total_is_shared_out),
         cmocka_unit_test(a_changed_limit_counts_for_what_waits),
         cmocka_unit_test(keyed_instances_have_the_terms_of_their_class),
         cmocka_unit_test(wrong_settings_change_nothing),
