@@ -51,6 +51,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct sched;
 struct sched_flow;
 
@@ -459,5 +463,9 @@ uint64_t sched_outstanding(const struct sched *s);      /* requests at the servi
 uint64_t sched_outstanding_cost(const struct sched *s); /* and their cost as charged */
 uint64_t sched_flows(const struct sched *s);            /* attached flows */
 uint64_t sched_virtual_time(const struct sched *s);     /* in 2^-20 cost units at weight 1; wraps */
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

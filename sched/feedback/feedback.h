@@ -85,6 +85,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Range of weights, as everywhere in sched/. */
 #define SCHED_FEEDBACK_WEIGHT_MIN UINT32_C(1)
 #define SCHED_FEEDBACK_WEIGHT_MAX UINT32_C(1000000)
@@ -217,5 +221,9 @@ unsigned sched_feedback_infeasible(const struct sched_feedback *loop);
 
 /* "no-target", "unknown", "met", "raising", "lowering", "at-limit", "infeasible". */
 const char *sched_feedback_state_name(enum sched_feedback_state state);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -62,6 +62,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define SCHED_WINDOW_DEPTH_MAX  ((UINT64_C(1) << 40) - 1)
 #define SCHED_WINDOW_WEIGHT_MAX UINT32_C(1000000)
 #define SCHED_WINDOW_SUM_MAX    ((UINT64_C(1) << 40) - 1)
@@ -127,5 +131,9 @@ uint64_t sched_window_wake_ns(const struct sched_window *window);
 
 /* n in thousandths of a cost unit, rounded down; for display. */
 uint64_t sched_window_size_milli(const struct sched_window *window);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
