@@ -108,6 +108,25 @@ struct exchange {
 
 STAILQ_HEAD(exchange_list, exchange);
 
+/*
+ * How long it waited, and was at the server so far, for a log at now_ns. Loops read their clocks at
+ * different moments, so a time of the gate's may lie a little after the loop's own: then 0.
+ */
+static inline uint64_t exchange_wait_ns(const struct exchange *exchange, uint64_t now_ns)
+{
+    uint64_t end_ns = exchange->dispatched_ns != 0 ? exchange->dispatched_ns : now_ns;
+
+    return exchange->queued_ns != 0 && end_ns > exchange->queued_ns ? end_ns - exchange->queued_ns
+                                                                    : 0;
+}
+
+static inline uint64_t exchange_service_ns(const struct exchange *exchange, uint64_t now_ns)
+{
+    return exchange->dispatched_ns != 0 && now_ns > exchange->dispatched_ns
+               ? now_ns - exchange->dispatched_ns
+               : 0;
+}
+
 /* Readies the core part; the rest is set by classify (plan.h) and the owner. */
 void exchange_init(struct exchange *exchange, struct loop *loop, const struct exchange_ops *ops,
                    uint64_t arrived_ns);

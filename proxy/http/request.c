@@ -199,7 +199,6 @@ static void write_access(struct http_exchange *exchange, const struct sockaddr *
 {
     struct exchange *base = &exchange->base;
     uint64_t now_ns = loop_now_ns(base->loop);
-    uint64_t sent_ns = base->dispatched_ns;
 
     if (!access_log_enabled())
         return;
@@ -217,8 +216,8 @@ static void write_access(struct http_exchange *exchange, const struct sockaddr *
         .status = exchange->status,
         .bytes_in = base->bytes_in,
         .bytes_out = base->bytes_out,
-        .wait_ns = (sent_ns != 0 ? sent_ns : now_ns) - base->queued_ns,
-        .service_ns = sent_ns != 0 ? now_ns - sent_ns : 0,
+        .wait_ns = exchange_wait_ns(base, now_ns),
+        .service_ns = exchange_service_ns(base, now_ns),
         .total_ns = now_ns - base->arrived_ns,
         .end = why,
     };

@@ -495,7 +495,6 @@ void nfs_call_log(const struct nfs_exchange *e, const char *end)
     if (!access_log_enabled() || worker->access == NULL || e->binding == NULL)
         return;
     const char *operation = operation_name(e);
-    uint64_t queued_ns = exchange->queued_ns != 0 ? exchange->queued_ns : now_ns;
     struct access_record record = {
         .client = (const struct sockaddr *)&e->binding->client,
         .listener = worker->plan->listeners[e->binding->listener].config->name,
@@ -508,8 +507,8 @@ void nfs_call_log(const struct nfs_exchange *e, const char *end)
         .status = e->status,
         .bytes_in = exchange->bytes_in,
         .bytes_out = exchange->bytes_out,
-        .wait_ns = (sent ? exchange->dispatched_ns : now_ns) - queued_ns,
-        .service_ns = sent ? now_ns - exchange->dispatched_ns : 0,
+        .wait_ns = exchange_wait_ns(exchange, now_ns),
+        .service_ns = exchange_service_ns(exchange, now_ns),
         .total_ns = now_ns - exchange->arrived_ns,
         .end = end,
     };

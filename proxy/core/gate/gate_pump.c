@@ -43,15 +43,6 @@ void gate_finish(struct exchange *exchange, enum outcome outcome, uint64_t true_
 
 /* ------------------------------------------------------------------ the pump */
 
-/* Sent at the pool's time, finished at its own loop's, which may have been read a little earlier.
- */
-static uint64_t service_ns(const struct exchange *exchange)
-{
-    return exchange->finished_ns > exchange->dispatched_ns
-               ? exchange->finished_ns - exchange->dispatched_ns
-               : 0;
-}
-
 static void count_flow(struct flow_meters *meters, const struct exchange *exchange)
 {
     if (exchange->outcome == OUTCOME_ANSWERED)
@@ -65,14 +56,14 @@ static void count_flow(struct flow_meters *meters, const struct exchange *exchan
     meters->bytes_out += exchange->bytes_out;
     histogram_add(&meters->wait, exchange->dispatched_ns - exchange->queued_ns);
     if (exchange->outcome == OUTCOME_ANSWERED)
-        histogram_add(&meters->service, service_ns(exchange));
+        histogram_add(&meters->service, exchange_service_ns(exchange, exchange->finished_ns));
 }
 
 static void count_server(struct server_meters *meters, const struct exchange *exchange)
 {
     if (exchange->outcome == OUTCOME_ANSWERED) {
         meters->requests++;
-        histogram_add(&meters->service, service_ns(exchange));
+        histogram_add(&meters->service, exchange_service_ns(exchange, exchange->finished_ns));
     } else if (exchange->outcome == OUTCOME_FAILED) {
         meters->errors++;
     }

@@ -380,6 +380,38 @@ static void each_flow_has_its_own_queue_limit(void **state)
     close_at_rest(&world);
 }
 
+/* Loops read their clocks at different moments: a pool's time does not go back, and no time that is
+ * measured between two clocks is less than none. */
+static void clocks_of_loops_may_differ(void **state)
+{
+    struct world world = limited_world("leaky-bucket", "limit: 100/s");
+    struct loop *behind = &world.runtime->workers[1].loop;
+    struct flow_meters *meters = &pool_find_class(pool_of(&world), "rest")->meters;
+    struct request first, second;
+
+    (void)state;
+    pass_time(&world, SECOND_NS);
+    behind->now_ns -= 10 * MILLISECOND_NS;
+    request_init(&first, &world, 0, "rest", NULL);
+    gate_submit(&first.exchange);
+    settle(&world, 0);
+    request_init(&second, &world, 1, "rest", NULL);
+    gate_submit(&second.exchange);
+    loop_wind_up(behind);
+    assert_int_equal(second.dispatched, 1);
+    assert_true(second.exchange.dispatched_ns == first.exchange.dispatched_ns);
+    finish(&second, OUTCOME_ANSWERED);
+    assert_true(exchange_wait_ns(&second.exchange, behind->now_ns) == 0);
+    assert_true(exchange_service_ns(&second.exchange, behind->now_ns) == 0);
+    loop_wind_up(behind);
+    finish(&first, OUTCOME_ANSWERED);
+    settle_all(&world);
+    assert_int_equal(meters->service.count, 2);
+    assert_true(meters->service.sum_ns == 0);
+    assert_true(meters->wait.sum_ns == 0);
+    close_at_rest(&world);
+}
+
 /* ------------------------------------------------------------------ changes while running */
 
 /* Servers that name no depth follow the pool's; one that was given its own does not. */
@@ -558,6 +590,7 @@ int main(void)
         cmocka_unit_test(held_requests_are_refused_when_no_server_is_left),
         cmocka_unit_test(windows_hold_back),
         cmocka_unit_test(each_flow_has_its_own_queue_limit),
+        cmocka_unit_test(clocks_of_loops_may_differ),
         cmocka_unit_test(a_changed_total_is_shared_out),
         cmocka_unit_test(a_changed_limit_counts_for_what_waits),
         cmocka_unit_test(keyed_instances_have_the_terms_of_their_class),
