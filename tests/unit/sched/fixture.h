@@ -27,19 +27,20 @@
 struct fixture {
     struct sched *s;
     struct sched_flow flows[FIXTURE_FLOWS];
+    struct sched_terms terms[FIXTURE_FLOWS];
     struct sched_item *items;
+    uint64_t now_ns; /* passed in every call */
     int flow_count;
     int used;
 };
 
 /* `weights` ends with 0. */
-static inline struct fixture *fixture_create(enum sched_algorithm algorithm, uint64_t depth,
-                                             const uint32_t *weights)
+static inline struct fixture *fixture_create_with(const struct sched_params *params,
+                                                  const uint32_t *weights)
 {
     struct fixture *fx = test_calloc(1, sizeof(*fx));
-    const struct sched_params params = {.algorithm = algorithm, .depth = depth};
 
-    fx->s = sched_create(&params);
+    fx->s = sched_create(params);
     assert_non_null(fx->s);
     fx->items = test_calloc(FIXTURE_ITEMS, sizeof(*fx->items));
     for (int i = 0; i < FIXTURE_ITEMS; i++)
@@ -49,6 +50,19 @@ static inline struct fixture *fixture_create(enum sched_algorithm algorithm, uin
         assert_int_equal(sched_flow_attach(fx->s, &fx->flows[fx->flow_count]), 0);
     }
     return fx;
+}
+
+static inline struct fixture *fixture_create(enum sched_algorithm algorithm, uint64_t depth,
+                                             const uint32_t *weights)
+{
+    const struct sched_params params = {.algorithm = algorithm, .depth = depth};
+    return fixture_create_with(&params, weights);
+}
+
+static inline void fixture_promise(struct fixture *fx, int flow, struct sched_terms terms)
+{
+    fx->terms[flow] = terms;
+    assert_int_equal(sched_flow_set_terms(&fx->flows[flow], &fx->terms[flow]), 0);
 }
 
 static inline void fixture_destroy(struct fixture *fx)
@@ -77,7 +91,7 @@ static inline enum sched_verdict fixture_try(struct fixture *fx, int flow, uint6
 {
     assert_true(fx->used < FIXTURE_ITEMS);
     enum sched_verdict verdict =
-        sched_enqueue(fx->s, &fx->flows[flow], &fx->items[fx->used], cost, 0);
+        sched_enqueue(fx->s, &fx->flows[flow], &fx->items[fx->used], cost, fx->now_ns);
     fx->used += verdict == SCHED_OK;
     return verdict;
 }
@@ -102,22 +116,22 @@ static inline int fixture_flow(const struct fixture *fx, const struct sched_item
 /* The number of the item dispatched, -1 for none. */
 static inline int fixture_send(struct fixture *fx)
 {
-    return fixture_number(fx, sched_dispatch(fx->s, 0));
+    return fixture_number(fx, sched_dispatch(fx->s, fx->now_ns));
 }
 
 static inline void fixture_finish(struct fixture *fx, int number)
 {
-    sched_complete(fx->s, &fx->items[number], fx->items[number].cost, 0);
+    sched_complete(fx->s, &fx->items[number], fx->items[number].cost, fx->now_ns);
 }
 
 /* Dispatches and completes `count` requests one after the other, counting them per flow. */
 static inline void fixture_serve(struct fixture *fx, int count, int *per_flow)
 {
     for (int i = 0; i < count; i++) {
-        struct sched_item *item = sched_dispatch(fx->s, 0);
+        struct sched_item *item = sched_dispatch(fx->s, fx->now_ns);
         assert_non_null(item);
         per_flow[fixture_flow(fx, item)]++;
-        sched_complete(fx->s, item, item->cost, 0);
+        sched_complete(fx->s, item, item->cost, fx->now_ns);
     }
 }
 
