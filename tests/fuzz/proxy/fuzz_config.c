@@ -27,8 +27,33 @@ static void check_match(const struct config_match *match)
     }
 }
 
+static void check_scheduler(const struct config_pool *pool)
+{
+    const struct sched_params params = {.algorithm = pool->algorithm, .options = pool->options};
+    struct sched *sched = sched_create(&params);
+    uint64_t reserved = 0;
+
+    require(sched != NULL);
+    sched_destroy(sched);
+    for (size_t i = 0; i < pool->flow_count; i++) {
+        const struct config_flow *flow = &pool->flows[i];
+        struct sched_flow promised;
+
+        require(sched_flow_init(&promised, flow->weight) == 0);
+        require(sched_flow_set_terms(&promised, &flow->terms) == 0);
+        require(flow->terms.limit_per_s == 0 ||
+                flow->terms.limit_per_s >= flow->terms.reservation_per_s);
+        require(flow->weight_min > 0 && flow->weight_min <= flow->weight);
+        require(flow->weight <= flow->weight_max && flow->weight_max <= CONFIG_WEIGHT_MAX);
+        reserved += flow->terms.reservation_per_s;
+    }
+    require(pool->options.capacity_per_s == 0 || reserved <= pool->options.capacity_per_s);
+    require(pool->feedback_period_ns >= 1000000000);
+}
+
 static void check_pool(const struct config_pool *pool)
 {
+    check_scheduler(pool);
     require(pool->server_count > 0 && pool->depth_of_servers > 0);
     require(pool->queue.limit >= pool->queue.flow_limit && pool->queue.flow_limit > 0);
     require(pool->cost.unit_bytes > 0 && pool->cost.other.base > 0 && pool->cost.fallback > 0 &&
