@@ -57,6 +57,7 @@ struct sim {
     exact_t bound_factor;
     exact_t bound_extra; /* added to it, in 1/scale */
     exact_t worst;       /* largest lag seen / its bound, in thousandths */
+    exact_t head_start;  /* of a flow that wakes up, in 1/scale; others may use it before */
     exact_t hunger; /* largest waited / what the others' shares in the meantime come to, the same */
     struct sched_item items[SIM_ITEMS];
     struct sched_item *idle[SIM_ITEMS];
@@ -138,7 +139,8 @@ static inline void sim_bursts(struct sim *sim)
     }
 }
 
-/* In the time in which a flow is due one request, each other is due its share and one request. */
+/* In the time in which a flow is due one request, each other is due its share and one request; and
+ * its head start, where there is such a thing. */
 static inline exact_t sim_due_to_others(const struct sim *sim, const struct sim_source *source)
 {
     exact_t due = 0;
@@ -146,7 +148,8 @@ static inline exact_t sim_due_to_others(const struct sim *sim, const struct sim_
     for (int i = 0; i < sim->flows; i++)
         if (&sim->sources[i] != source)
             due += (exact_t)source->largest_cost * sim->sources[i].weight / source->weight +
-                   (exact_t)sim->sources[i].largest_cost;
+                   (exact_t)sim->sources[i].largest_cost +
+                   sim->head_start * sim->sources[i].weight / sim->arithmetic.scale;
     return due;
 }
 
@@ -253,6 +256,18 @@ static inline void sim_watch_lags(struct sim *sim)
     for (int f = 0; f < sim->flows; f++)
         for (int g = 0; g < f; g++)
             sim_watch_pair(sim, &sim->sources[f], &sim->sources[g], &sim->lags[f][g]);
+}
+
+/* The largest c / weight, in 1/scale. */
+static inline exact_t sim_largest_charge(const struct sim *sim)
+{
+    exact_t largest = 0;
+
+    for (int i = 0; i < sim->flows; i++) {
+        const exact_t charge = (exact_t)sim->sources[i].largest_cost * sim->sources[i].per_cost;
+        largest = charge > largest ? charge : largest;
+    }
+    return largest;
 }
 
 /* One event and what follows from it. */

@@ -15,17 +15,6 @@
  */
 #include "tests/property/sched/sim.h"
 
-static exact_t largest_charge(const struct sim *sim)
-{
-    exact_t largest = 0;
-
-    for (int i = 0; i < sim->flows; i++) {
-        const exact_t charge = (exact_t)sim->sources[i].largest_cost * sim->sources[i].per_cost;
-        largest = charge > largest ? charge : largest;
-    }
-    return largest;
-}
-
 static void bound_of_seed(uint64_t seed)
 {
     const enum sched_algorithm algorithms[] = {SCHED_ALGORITHM_SFQ, SCHED_ALGORITHM_SFQD,
@@ -41,7 +30,7 @@ static void bound_of_seed(uint64_t seed)
     sim_draw_sources(sim);
     if (params.algorithm == SCHED_ALGORITHM_FSFQ) {
         sim->in_order = true;
-        sim->bound_extra = (exact_t)params.depth * largest_charge(sim);
+        sim->bound_extra = (exact_t)params.depth * sim_largest_charge(sim);
     }
     for (int step = 0; step < 4000; step++)
         sim_step(sim);

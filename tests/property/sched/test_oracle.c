@@ -150,9 +150,9 @@ static void do_something(struct lockstep *p, const struct plan *plan)
             ;
     else if (what < 890)
         do_complete(p, plan);
-    else if (what < 920)
+    else if (what < 915)
         do_cancel(p);
-    else if (what < 935)
+    else if (what < 945)
         do_requeue(p);
     else
         do_rarely(p, plan);
