@@ -238,27 +238,6 @@ void pool_switch_algorithm(struct lane *lane, enum sched_algorithm algorithm)
         memory_fail("a scheduler");
 }
 
-static void configure_classes(struct pool *pool, const struct config_pool *config)
-{
-    struct flow_class *class;
-
-    TAILQ_FOREACH(class, &pool->classes, link)
-    {
-        class->removed = true;
-    }
-    for (size_t i = 0; i < config->flow_count; i++) {
-        const struct config_flow *flow = &config->flows[i];
-        class = revive_or_add_class(pool, flow->name);
-        class->removed = false;
-        class->keyed = flow->by != CONFIG_FLOW_BY_NOTHING;
-        class->key_limit = flow->key_limit;
-        class->burst_is_auto = flow->burst_is_auto;
-        pool_set_class_weight(class, flow->weight);
-        pool_set_class_queue_limit(class, flow->queue_limit);
-        pool_set_class_terms(class, &flow->terms);
-    }
-}
-
 static struct flow *make_flow(struct flow_class *class, struct lane *lane, bool pinned)
 {
     struct flow *flow = memory_zalloc(sizeof(*flow), "a flow");
@@ -285,8 +264,80 @@ static struct flow *unkeyed_flow(struct flow_class *class, struct lane *lane)
         class->lane_flow_count = count;
     }
     if (class->lane_flows[lane->index] == NULL)
-        class->lane_flows[lane->index] = make_flow(class, lane, true);
+        class->lane_flows[lane->index] = make_flow(class, lane, !class->keyed);
     return class->lane_flows[lane->index];
+}
+
+/* The instance without a key of a lane is given up, unless it has requests. */
+static void leave_lane(struct flow_class *class, struct lane *lane)
+{
+    struct flow *flow =
+        lane->index < class->lane_flow_count ? class->lane_flows[lane->index] : NULL;
+
+    if (flow != NULL && sched_flow_detach(lane->sched, &flow->sched) == 0) {
+        class->lane_flows[lane->index] = NULL;
+        free(flow);
+    }
+}
+
+void pool_flow_ended(struct exchange *exchange)
+{
+    if (exchange->class->removed)
+        leave_lane(exchange->class, exchange->lane);
+}
+
+/* A declared flow is there from the start, in every lane: some algorithms keep a part free for it.
+ */
+static void settle_classes(struct pool *pool)
+{
+    struct flow_class *class;
+    struct lane *lane;
+
+    TAILQ_FOREACH(class, &pool->classes, link)
+    {
+        TAILQ_FOREACH(lane, &pool->lanes, link)
+        {
+            if (class->removed)
+                leave_lane(class, lane);
+            else if (!class->keyed)
+                unkeyed_flow(class, lane);
+        }
+    }
+}
+
+/* What a class without keys has in a lane is pinned, with them it is made when it is needed. */
+static void set_keyed(struct flow_class *class, bool keyed)
+{
+    struct lane *lane;
+
+    if (class->keyed != keyed) {
+        TAILQ_FOREACH(lane, &class->pool->lanes, link)
+        {
+            leave_lane(class, lane);
+        }
+    }
+    class->keyed = keyed;
+}
+
+static void configure_classes(struct pool *pool, const struct config_pool *config)
+{
+    struct flow_class *class;
+
+    TAILQ_FOREACH(class, &pool->classes, link)
+    {
+        class->removed = true;
+    }
+    for (size_t i = 0; i < config->flow_count; i++) {
+        const struct config_flow *flow = &config->flows[i];
+        class = revive_or_add_class(pool, flow->name);
+        class->removed = false;
+        set_keyed(class, flow->by != CONFIG_FLOW_BY_NOTHING);
+        class->key_limit = flow->key_limit;
+        class->burst_is_auto = flow->burst_is_auto;
+        pool_set_class_weight(class, flow->weight);
+        pool_set_class_queue_limit(class, flow->queue_limit);
+        pool_set_class_terms(class, &flow->terms);
+    }
 }
 
 struct flow *pool_flow_for(struct exchange *exchange)
@@ -318,6 +369,10 @@ struct flow *pool_flow_for(struct exchange *exchange)
 
 static void forget_flow(struct lane *lane, struct flow *flow)
 {
+    if (flow->id.class == NULL) {
+        leave_lane(flow->class, lane);
+        return;
+    }
     sched_flow_detach(lane->sched, &flow->sched);
     /* uthash keeps its table while it has entries. */
     HASH_DELETE(hash, lane->flows, flow); /* NOLINT(clang-analyzer-core.NullDereference) */
@@ -366,6 +421,7 @@ void pool_configure(struct pool *pool, const struct config_pool *config, unsigne
     pool->dead_for_ns = config->retry.dead_for_ns;
     configure_servers(pool, config, next_index);
     configure_classes(pool, config);
+    settle_classes(pool);
     pool_feedback_configure(pool, config);
     TAILQ_FOREACH(lane, &pool->lanes, link)
     {

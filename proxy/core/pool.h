@@ -73,7 +73,8 @@ struct flow_class {
     bool keyed;         /* its instances are made by key and retired when idle */
     bool removed;
     uint32_t key_limit;
-    struct flow **lane_flows; /* by lane index: the instance without a key; NULL until needed */
+    struct flow **lane_flows; /* by lane index: the instance without a key; of keyed ones NULL
+                                 until needed */
     unsigned lane_flow_count;
     uint32_t instances;           /* keyed ones, over all lanes */
     uint64_t queued, outstanding; /* requests, over all lanes and instances */
@@ -179,6 +180,10 @@ void pool_switch_algorithm(struct lane *lane, enum sched_algorithm algorithm);
 
 /* The instance an exchange belongs to, made if need be. Under the lock. */
 struct flow *pool_flow_for(struct exchange *exchange);
+
+/* A request has left the lane's scheduler: an instance of a class that was removed meanwhile goes
+ * with its last one. Under the lock. */
+void pool_flow_ended(struct exchange *exchange);
 
 /* Forgets up to `budget` idle keyed instances. Under the lock. */
 void pool_retire_flows(struct lane *lane, unsigned budget, uint64_t now_ns);

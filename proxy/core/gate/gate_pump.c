@@ -82,6 +82,7 @@ static void end_exchange(struct pool *pool, struct exchange *exchange)
                    gate_advance_clock(pool, exchange->finished_ns));
     count_flow(&exchange->class->meters, exchange);
     count_server(&exchange->server->meters, exchange);
+    pool_flow_ended(exchange);
 }
 
 static void count_refusal(struct flow_meters *meters, enum refusal refusal)
@@ -370,6 +371,7 @@ static void on_queue_timeout(struct timer *timer, uint64_t now_ns)
     if (exchange->state == EXCHANGE_QUEUED) {
         sched_cancel(exchange->lane->sched, &exchange->item, gate_advance_clock(pool, now_ns));
         exchange->class->queued--;
+        pool_flow_ended(exchange);
         note_refusal(exchange, REFUSAL_TIMEOUT);
         expired = true;
     }
@@ -394,6 +396,7 @@ bool gate_cancel(struct exchange *exchange)
         sched_cancel(exchange->lane->sched, &exchange->item,
                      gate_advance_clock(pool, loop_now_ns(exchange->loop)));
         exchange->class->queued--;
+        pool_flow_ended(exchange);
     } else {
         left = false;
     }

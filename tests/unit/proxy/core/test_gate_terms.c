@@ -320,18 +320,15 @@ static void held_requests_are_refused_when_no_server_is_left(void **state)
     }
 }
 
-/* D = 4, weights 1:1: two slots each, also when the other one sends nothing; a completion frees
- * one. */
+/* D = 4, weights 1:1: two slots each, also when the other one has never sent anything; a completion
+ * frees one. */
 static void windows_hold_back(void **state)
 {
     struct world world = limited_world("rw", "weight: 1");
-    struct request requests[7];
+    struct request requests[6];
     char why[128];
 
     (void)state;
-    submit(&requests[6], &world, "rest");
-    settle_all(&world);
-    finish(&requests[6], OUTCOME_ANSWERED);
     for (unsigned i = 0; i < 6; i++)
         submit(&requests[i], &world, "a");
     settle_all(&world);
@@ -347,7 +344,7 @@ static void windows_hold_back(void **state)
     assert_string_equal(why, "");
     settle_all(&world);
     assert_int_equal(count_dispatched(requests, 6), 3);
-    finish_all(requests, 7, &world);
+    finish_all(requests, 6, &world);
     close_at_rest(&world);
 }
 
@@ -413,6 +410,92 @@ static void clocks_of_loops_may_differ(void **state)
 }
 
 /* ------------------------------------------------------------------ changes while running */
+
+#define WINDOWS(flows)                                                                             \
+    "workers: 1\n" LISTENER "pools:\n"                                                             \
+    "  - name: farm\n"                                                                             \
+    "    scheduler: rw\n"                                                                          \
+    "    servers: [{ address: '127.0.0.1:1', depth: 12 }]\n"                                       \
+    "    flows: [{ name: a, match: { path: /a } }, " flows "{ name: rest }]\n"
+
+static void reload_pool(struct world *world, const char *text)
+{
+    struct config *config = load_config(text);
+
+    pool_configure(pool_of(world), &config->pools[0], &world->runtime->server_count);
+    settle_all(world);
+    config_free(config);
+}
+
+/* What is declared has its window from the reload on, and what is not any more gives it back: at
+ * once, or with its last request. */
+static void windows_follow_the_declared_flows(void **state)
+{
+    struct world world = world_open(WINDOWS(""));
+    struct request requests[20];
+    struct request other[2];
+
+    (void)state;
+    for (unsigned i = 0; i < 20; i++)
+        submit(&requests[i], &world, "a");
+    settle_all(&world);
+    assert_int_equal(count_dispatched(requests, 20), 6);
+    reload_pool(&world, WINDOWS("{ name: c, match: { path: /c } },"));
+    for (unsigned i = 0; i < 2; i++)
+        finish(oldest_dispatched(requests, 20), OUTCOME_ANSWERED);
+    settle_all(&world);
+    assert_int_equal(count_dispatched(requests, 20), 4);
+    reload_pool(&world, WINDOWS(""));
+    assert_int_equal(count_dispatched(requests, 20), 6);
+    reload_pool(&world, WINDOWS("{ name: c, match: { path: /c } },"));
+    for (unsigned i = 0; i < 2; i++)
+        submit(&other[i], &world, "c");
+    settle_all(&world);
+    reload_pool(&world, WINDOWS(""));
+    for (unsigned i = 0; i < 3; i++)
+        finish(oldest_dispatched(requests, 20), OUTCOME_ANSWERED);
+    settle_all(&world);
+    assert_int_equal(count_dispatched(requests, 20), 4);
+    for (unsigned i = 0; i < 2; i++) {
+        finish(&other[i], OUTCOME_ANSWERED);
+        settle_all(&world);
+        assert_int_equal(count_dispatched(requests, 20), i == 0 ? 4 : 6);
+    }
+    finish_all(requests, 20, &world);
+    close_at_rest(&world);
+}
+
+/* A flow that gets keys, and one that loses them, keeps what it has and no window besides. */
+static void keys_come_and_go_with_reloads(void **state)
+{
+    struct world world = world_open(WINDOWS("{ name: c, match: { path: /c } },"));
+    struct lane *lane = TAILQ_FIRST(&pool_of(&world)->lanes);
+    struct request keyed, plain;
+
+    (void)state;
+    assert_int_equal(sched_flows(lane->sched), 3);
+    submit(&plain, &world, "c");
+    settle_all(&world);
+    reload_pool(&world, WINDOWS("{ name: c, match: { path: /c }, by: client-address },"));
+    assert_int_equal(sched_flows(lane->sched), 3);
+    request_init(&keyed, &world, 0, "c", "key");
+    gate_submit(&keyed.exchange);
+    settle_all(&world);
+    assert_int_equal(sched_flows(lane->sched), 4);
+    finish(&plain, OUTCOME_ANSWERED);
+    finish(&keyed, OUTCOME_ANSWERED);
+    for (unsigned i = 0; i < 20; i++) {
+        gate_kick(pool_of(&world));
+        settle_all(&world);
+    }
+    reload_pool(&world, WINDOWS("{ name: c, match: { path: /c } },"));
+    assert_int_equal(sched_flows(lane->sched), 3);
+    submit(&plain, &world, "c");
+    settle_all(&world);
+    finish(&plain, OUTCOME_ANSWERED);
+    settle_all(&world);
+    close_at_rest(&world);
+}
 
 /* Servers that name no depth follow the pool's; one that was given its own does not. */
 static void a_changed_total_is_shared_out(void **state)
@@ -591,6 +674,8 @@ int main(void)
         cmocka_unit_test(windows_hold_back),
         cmocka_unit_test(each_flow_has_its_own_queue_limit),
         cmocka_unit_test(clocks_of_loops_may_differ),
+        cmocka_unit_test(windows_follow_the_declared_flows),
+        cmocka_unit_test(keys_come_and_go_with_reloads),
         cmocka_unit_test(a_changed_total_is_shared_out),
         cmocka_unit_test(a_changed_limit_counts_for_what_waits),
         cmocka_unit_test(keyed_instances_have_the_terms_of_their_class),
