@@ -23,7 +23,7 @@
  */
 #include "sched/algorithms/heads.h"
 #include "sched/algorithms/rate.h"
-#include "sched/algorithms/start_tags.h"
+#include "sched/algorithms/stamped.h"
 
 static uint64_t reserve_tag_ns(const struct sched_flow *flow)
 {
@@ -64,7 +64,7 @@ static void unplace(struct sched *s, const struct sched_flow *flow)
 }
 
 /* Puts the flow where its head belongs. */
-static void place(struct sched *s, const struct sched_flow *flow)
+static void mclock_place(struct sched *s, struct sched_flow *flow)
 {
     const struct sched_item *head = flow->queue.head;
 
@@ -97,12 +97,6 @@ static enum sched_verdict mclock_admit(struct sched *s, struct sched_flow *flow,
     return SCHED_OK;
 }
 
-static void mclock_enter(struct sched *s)
-{
-    for (uint64_t i = 0; i < s->flows; i++)
-        place(s, s->slots[i]);
-}
-
 static void mclock_leave(struct sched *s)
 {
     heap_clear(&s->ready);
@@ -112,17 +106,9 @@ static void mclock_leave(struct sched *s)
 
 static void mclock_queue(struct sched *s, struct sched_item *item)
 {
-    struct sched_flow *flow = item->flow;
-    const bool first = flow->queue.head == NULL;
-
-    item->aside = s->vtime;
-    if (s->options.refuse_at_limit && heads_terms(flow)->limit_per_s != 0)
+    if (s->options.refuse_at_limit && heads_terms(item->flow)->limit_per_s != 0)
         item->charged = SCHED_CHARGED_LIMIT;
-    queue_push_back(&flow->queue, item);
-    if (first) {
-        tags_wake(s, flow);
-        place(s, flow);
-    }
+    stamped_queue(s, item);
 }
 
 /* Whether the smallest R is due. */
@@ -134,7 +120,7 @@ static bool reserve_due(const struct sched *s)
 static struct sched_item *mclock_peek(struct sched *s)
 {
     while (s->parked.count > 0 && s->parked.entries[0].tag <= s->now_ns)
-        place(s, s->slots[s->parked.entries[0].slot]);
+        mclock_place(s, s->slots[s->parked.entries[0].slot]);
     if (reserve_due(s))
         return s->slots[s->reserve.entries[0].slot]->queue.head;
     return s->ready.count > 0 ? start_tags_peek(s) : NULL;
@@ -165,16 +151,10 @@ static void charge_time(struct sched *s, struct sched_flow *flow, struct sched_i
 
 static void mclock_take(struct sched *s, struct sched_item *item)
 {
-    struct sched_flow *flow = item->flow;
+    const bool reserved = reserve_due(s) && s->reserve.entries[0].slot == item->flow->slot;
 
-    assert(flow->queue.head == item);
-    const bool reserved = reserve_due(s) && s->reserve.entries[0].slot == flow->slot;
-    queue_pop_front(&flow->queue);
-    tags_take(s, flow, item);
-    tags_heed_arrival(flow);
-    charge_time(s, flow, item, reserved);
-    place(s, flow);
-    queue_push_back(&s->out, item);
+    charge_time(s, item->flow, item, reserved);
+    stamped_take(s, item);
     if (!reserved)
         s->vtime = vtime_later(s->vtime, item->start);
 }
@@ -185,8 +165,6 @@ static void mclock_put_back(struct sched *s, struct sched_item *item)
     struct sched_flow *flow = item->flow;
     const struct sched_terms *terms = heads_terms(flow);
 
-    tags_put_back(flow, item);
-    item->aside = item->start;
     if ((item->charged & SCHED_CHARGED_RESERVATION) != 0 && terms->reservation_per_s != 0)
         rate_refund(&flow->reserve_ns, &flow->reserve_rest, item->cost, terms->reservation_per_s);
     item->charged &= (uint8_t)~SCHED_CHARGED_RESERVATION;
@@ -194,48 +172,32 @@ static void mclock_put_back(struct sched *s, struct sched_item *item)
         rate_refund(&flow->limit_ns, &flow->limit_rest, item->cost, terms->limit_per_s);
         item->charged = 0;
     }
-    queue_push_front(&flow->queue, item);
-    place(s, flow);
+    stamped_put_back(s, item);
 }
 
 static void mclock_remove(struct sched *s, struct sched_item *item)
 {
     struct sched_flow *flow = item->flow;
-    const struct sched_terms *terms = heads_terms(flow);
-    const bool was_head = flow->queue.head == item;
+    const uint64_t limit_per_s = heads_terms(flow)->limit_per_s;
 
-    queue_remove(&flow->queue, item);
-    if ((item->charged & SCHED_CHARGED_LIMIT) != 0 && terms->limit_per_s != 0)
-        rate_refund(&flow->limit_ns, &flow->limit_rest, item->cost, terms->limit_per_s);
-    if (!was_head)
-        return;
-    tags_heed_arrival(flow);
-    place(s, flow);
+    if ((item->charged & SCHED_CHARGED_LIMIT) != 0 && limit_per_s != 0)
+        rate_refund(&flow->limit_ns, &flow->limit_rest, item->cost, limit_per_s);
+    stamped_remove(s, item);
 }
 
 static void mclock_done(struct sched *s, struct sched_item *item, uint64_t true_cost)
 {
     struct sched_flow *flow = item->flow;
     const struct sched_terms *terms = heads_terms(flow);
-    bool changed = false;
 
-    tags_correct(flow, item, true_cost);
     if ((item->charged & SCHED_CHARGED_RESERVATION) != 0)
-        changed = rate_correct(&flow->reserve_ns, &flow->reserve_rest, item->cost, true_cost,
-                               terms->reservation_per_s);
-    if ((item->charged & SCHED_CHARGED_LIMIT) != 0 &&
-        rate_correct(&flow->limit_ns, &flow->limit_rest, item->cost, true_cost, terms->limit_per_s))
-        changed = true;
-    if (changed)
-        place(s, flow);
-}
-
-static void mclock_changed(struct sched *s, struct sched_flow *flow)
-{
-    if (flow != NULL)
-        place(s, flow);
-    else
-        mclock_enter(s);
+        rate_correct(&flow->reserve_ns, &flow->reserve_rest, item->cost, true_cost,
+                     terms->reservation_per_s);
+    if ((item->charged & SCHED_CHARGED_LIMIT) != 0)
+        rate_correct(&flow->limit_ns, &flow->limit_rest, item->cost, true_cost, terms->limit_per_s);
+    if (true_cost == item->cost)
+        return;
+    stamped_done(s, item, true_cost);
 }
 
 static uint64_t mclock_wake_ns(const struct sched *s)
@@ -250,8 +212,9 @@ const struct sched_ops sched_mclock_ops = {
     .name = "mclock",
     .heaps = SCHED_HEAPS_PARKED | SCHED_HEAPS_RESERVE | SCHED_HEAPS_COOLING,
     .stamps_arrival = true,
+    .place = mclock_place,
     .admit = mclock_admit,
-    .enter = mclock_enter,
+    .enter = stamped_enter,
     .leave = mclock_leave,
     .queue = mclock_queue,
     .peek = mclock_peek,
@@ -259,6 +222,6 @@ const struct sched_ops sched_mclock_ops = {
     .put_back = mclock_put_back,
     .remove = mclock_remove,
     .done = mclock_done,
-    .changed = mclock_changed,
+    .changed = stamped_changed,
     .wake_ns = mclock_wake_ns,
 };

@@ -16,9 +16,9 @@
  * Flows in s->ready may have lost their room meanwhile; those in s->parked may have none only if
  * the top has none. Both are put right by peek.
  *
- * v may pass the start tags of parked flows, so items keep v(A) (start_tags.h).
+ * v may pass the start tags of parked flows, so items keep v(A) (stamped.h).
  */
-#include "sched/algorithms/start_tags.h"
+#include "sched/algorithms/stamped.h"
 
 #define MANTISSA_BITS 57
 
@@ -61,24 +61,21 @@ static uint64_t ratio(const struct sched *s, const struct sched_flow *flow)
     return ((uint64_t)(length - 1) << (MANTISSA_BITS - 1)) + bits;
 }
 
-static void make_ready(struct sched *s, struct sched_flow *flow)
+/* To s->ready, whether there is room or not. */
+static void rw_place(struct sched *s, struct sched_flow *flow)
 {
-    heap_push(&s->ready, flow->slot, flow->tag, 0, sched_flow_head(flow)->sequence);
-}
+    const struct sched_item *head = flow->queue.head;
 
-static void unpark(struct sched *s, struct sched_flow *flow)
-{
-    if (!heap_has(&s->parked, flow->slot))
-        return;
-    heap_remove(&s->parked, flow->slot);
-    make_ready(s, flow);
-}
-
-static void rw_enter(struct sched *s)
-{
-    for (uint64_t i = 0; i < s->flows; i++)
-        if (s->slots[i]->queue.head != NULL)
-            make_ready(s, s->slots[i]);
+    if (heap_has(&s->parked, flow->slot))
+        heap_remove(&s->parked, flow->slot);
+    if (head == NULL) {
+        if (heap_has(&s->ready, flow->slot))
+            heap_remove(&s->ready, flow->slot);
+    } else if (heap_has(&s->ready, flow->slot)) {
+        heap_rekey(&s->ready, flow->slot, flow->tag, 0, head->sequence);
+    } else {
+        heap_push(&s->ready, flow->slot, flow->tag, 0, head->sequence);
+    }
 }
 
 static void rw_leave(struct sched *s)
@@ -87,26 +84,13 @@ static void rw_leave(struct sched *s)
     heap_clear(&s->parked);
 }
 
-static void rw_queue(struct sched *s, struct sched_item *item)
-{
-    struct sched_flow *flow = item->flow;
-    const bool first = flow->queue.head == NULL;
-
-    item->aside = s->vtime;
-    queue_push_back(&flow->queue, item);
-    if (first) {
-        tags_wake(s, flow);
-        make_ready(s, flow);
-    }
-}
-
 static struct sched_item *rw_peek(struct sched *s)
 {
     while (s->parked.count > 0) {
         struct sched_flow *flow = s->slots[s->parked.entries[0].slot];
         if (!has_room(s, flow))
             break;
-        unpark(s, flow);
+        rw_place(s, flow);
     }
     while (s->ready.count > 0) {
         struct sched_flow *flow = s->slots[s->ready.entries[0].slot];
@@ -118,100 +102,40 @@ static struct sched_item *rw_peek(struct sched *s)
     return NULL;
 }
 
-/* The flow has another head, or none. */
-static void head_changed(struct sched *s, struct sched_flow *flow)
-{
-    struct heap *heap = heap_has(&s->parked, flow->slot) ? &s->parked : &s->ready;
-
-    if (flow->queue.head == NULL)
-        heap_remove(heap, flow->slot);
-    else if (heap == &s->ready)
-        heap_rekey(heap, flow->slot, flow->tag, 0, sched_flow_head(flow)->sequence);
-}
-
 static void rw_take(struct sched *s, struct sched_item *item)
 {
-    struct sched_flow *flow = item->flow;
-
-    assert(flow->queue.head == item);
-    queue_pop_front(&flow->queue);
-    tags_take(s, flow, item);
-    tags_heed_arrival(flow);
-    head_changed(s, flow);
-    queue_push_back(&s->out, item);
+    stamped_take(s, item);
     s->vtime = vtime_later(s->vtime, item->start);
-}
-
-static void rw_put_back(struct sched *s, struct sched_item *item)
-{
-    struct sched_flow *flow = item->flow;
-    const bool first = flow->queue.head == NULL;
-
-    tags_put_back(flow, item);
-    item->aside = item->start;
-    queue_push_front(&flow->queue, item);
-    unpark(s, flow);
-    if (first)
-        make_ready(s, flow);
-    else
-        head_changed(s, flow);
-}
-
-static void rw_remove(struct sched *s, struct sched_item *item)
-{
-    struct sched_flow *flow = item->flow;
-    const bool was_head = flow->queue.head == item;
-
-    queue_remove(&flow->queue, item);
-    if (!was_head)
-        return;
-    tags_heed_arrival(flow);
-    head_changed(s, flow);
-}
-
-/* The flow has less in use now: it may have room, or be nearer to it. */
-static void rw_done(struct sched *s, struct sched_item *item, uint64_t true_cost)
-{
-    tags_correct(item->flow, item, true_cost);
-    unpark(s, item->flow);
-}
-
-static void rw_changed(struct sched *s, struct sched_flow *flow)
-{
-    if (flow != NULL) {
-        unpark(s, flow);
-        return;
-    }
-    while (s->parked.count > 0)
-        unpark(s, s->slots[s->parked.entries[0].slot]);
 }
 
 const struct sched_ops sched_rw_ops = {
     .name = "rw",
     .heaps = SCHED_HEAPS_PARKED,
     .stamps_arrival = true,
-    .enter = rw_enter,
+    .place = rw_place,
+    .enter = stamped_enter,
     .leave = rw_leave,
-    .queue = rw_queue,
+    .queue = stamped_queue,
     .peek = rw_peek,
     .take = rw_take,
-    .put_back = rw_put_back,
-    .remove = rw_remove,
-    .done = rw_done,
-    .changed = rw_changed,
+    .put_back = stamped_put_back,
+    .remove = stamped_remove,
+    .done = stamped_done,
+    .changed = stamped_changed,
 };
 
 const struct sched_ops sched_hybrid_ops = {
     .name = "hybrid",
     .heaps = SCHED_HEAPS_PARKED,
     .stamps_arrival = true,
-    .enter = rw_enter,
+    .place = rw_place,
+    .enter = stamped_enter,
     .leave = rw_leave,
-    .queue = rw_queue,
+    .queue = stamped_queue,
     .peek = rw_peek,
     .take = rw_take,
-    .put_back = rw_put_back,
-    .remove = rw_remove,
-    .done = rw_done,
-    .changed = rw_changed,
+    .put_back = stamped_put_back,
+    .remove = stamped_remove,
+    .done = stamped_done,
+    .changed = stamped_changed,
 };

@@ -15,7 +15,8 @@
  *   - where v never passes the start tag of a waiting head (sfq, sfqd, min-sfqd, virtual-clock), it
  *     needs no looking at: F_{j-1} >= S of the head >= v(A_j);
  *   - where it may (rw and hybrid pass over flows whose window is full, mclock over those at their
- *     limit, wfq lets v run with time), the item keeps it in `aside` until it becomes the head.
+ *     limit, wfq lets v run with time), the item keeps it in `aside` until it becomes the head: see
+ *     stamped.h, and fsfq.c.
  *
  * Corrections collect in flow->owed. A backlogged flow pays, or is paid, from its next start tag
  * on; a refund makes a request free at most (the next start tag is never before the one just

@@ -80,6 +80,7 @@ struct sched_ops {
     bool second_clock;   /* s->adjusted_vtime is the horizon */
     bool stamps_arrival; /* item->aside of a queued item is a virtual time */
     uint64_t (*head_key)(const struct sched *s, const struct sched_flow *flow); /* of heads.h */
+    void (*place)(struct sched *s, struct sched_flow *flow);                    /* of stamped.h */
     void (*elapse)(struct sched *s, uint64_t passed_ns);
     enum sched_verdict (*admit)(struct sched *s, struct sched_flow *flow, uint64_t cost);
     void (*enter)(struct sched *s);
