@@ -69,6 +69,8 @@ static void test_promises_out_of_range_are_refused(void **state)
     assert_int_equal(sched_flow_set_terms(&fx->flows[0], &wide), -EINVAL);
     assert_int_equal(sched_flow_set_terms(&fx->flows[0], NULL), 0);
     assert_int_equal(sched_set_options(fx->s, &often), -EINVAL);
+    const struct sched_params params = {.depth = 1, .options = often};
+    assert_null(sched_create(&params));
     fixture_destroy(fx);
 }
 
