@@ -21,9 +21,9 @@
  * sequence), or in s->parked, by the time at which its limit lets the head go, if that was after
  * now when last looked at.
  */
-#include "sched/algorithms/heads.h"
-#include "sched/algorithms/rate.h"
-#include "sched/algorithms/stamped.h"
+#include "sched/algorithms/heads/heads.h"
+#include "sched/algorithms/heads/rate.h"
+#include "sched/algorithms/tags/stamped.h"
 
 static uint64_t reserve_tag_ns(const struct sched_flow *flow)
 {

@@ -116,7 +116,8 @@ struct flow_list {
     struct sched_flow *tail;
 };
 
-/* wfq, 2dfq: what the service gets done, as far as that has been seen. See algorithms/fluid.h. */
+/* wfq, 2dfq: what the service gets done, as far as that has been seen. See algorithms/tags/fluid.h.
+ */
 struct sched_speed {
     uint64_t clock_rest;        /* what the clock leaves out, in 2^-32 of its last place */
     uint64_t slot_ns;           /* time that slots were held */
@@ -124,7 +125,7 @@ struct sched_speed {
     uint64_t backlogged_weight; /* of the flows that have requests queued */
 };
 
-/* 2dfq: heads by size, and the numbers of the slots in use. See algorithms/twodfq.c. */
+/* 2dfq: heads by size, and the numbers of the slots in use. See algorithms/tags/twodfq.c. */
 #define SCHED_GROUPS     64
 #define SCHED_SLOT_WORDS 64
 #define SCHED_SLOT_NONE  UINT64_MAX

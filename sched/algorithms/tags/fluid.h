@@ -14,8 +14,8 @@
  * long one. The clock moves no further than half the range of the tags ahead of the start tags
  * dispatched, whatever the capacity that was claimed.
  */
-#ifndef SPILLWAY_SCHED_ALGORITHMS_FLUID_H
-#define SPILLWAY_SCHED_ALGORITHMS_FLUID_H
+#ifndef SPILLWAY_SCHED_ALGORITHMS_TAGS_FLUID_H
+#define SPILLWAY_SCHED_ALGORITHMS_TAGS_FLUID_H
 
 #include "sched/engine/engine.h"
 

@@ -10,10 +10,10 @@
  *
  * which these functions call whenever that may be so.
  */
-#ifndef SPILLWAY_SCHED_ALGORITHMS_STAMPED_H
-#define SPILLWAY_SCHED_ALGORITHMS_STAMPED_H
+#ifndef SPILLWAY_SCHED_ALGORITHMS_TAGS_STAMPED_H
+#define SPILLWAY_SCHED_ALGORITHMS_TAGS_STAMPED_H
 
-#include "sched/algorithms/start_tags.h"
+#include "sched/algorithms/tags/start_tags.h"
 
 /* The functions of the same name of struct sched_ops. stamped_take leaves v alone. */
 void stamped_enter(struct sched *s);

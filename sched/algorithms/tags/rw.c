@@ -18,7 +18,7 @@
  *
  * v may pass the start tags of parked flows, so items keep v(A) (stamped.h).
  */
-#include "sched/algorithms/stamped.h"
+#include "sched/algorithms/tags/stamped.h"
 
 #define MANTISSA_BITS 57
 

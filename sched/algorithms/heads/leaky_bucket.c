@@ -7,8 +7,8 @@
  *     may go from:      max(arrival, T - burst / limit) on; the earliest such time goes first
  * Not work-conserving: what a flow may not send now stays queued though slots are free.
  */
-#include "sched/algorithms/heads.h"
-#include "sched/algorithms/rate.h"
+#include "sched/algorithms/heads/heads.h"
+#include "sched/algorithms/heads/rate.h"
 
 static uint64_t conforms_ns(const struct sched *s, const struct sched_flow *flow)
 {

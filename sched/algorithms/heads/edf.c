@@ -5,7 +5,7 @@
  * deadline = arrival + the flow's target. Weights play no part: a flow that sends more than the
  * service can bear makes everybody late.
  */
-#include "sched/algorithms/heads.h"
+#include "sched/algorithms/heads/heads.h"
 
 static uint64_t deadline_ns(const struct sched *s, const struct sched_flow *flow)
 {

@@ -13,7 +13,7 @@
  *
  * s->out is kept sorted by start tag, so the smallest is its head.
  */
-#include "sched/algorithms/start_tags.h"
+#include "sched/algorithms/tags/start_tags.h"
 
 static void move_vtime(struct sched *s)
 {

@@ -17,7 +17,7 @@
  *
  * Invariant: a flow is in s->ready, under (S, S', sequence), iff its queue is not empty.
  */
-#include "sched/algorithms/start_tags.h"
+#include "sched/algorithms/tags/start_tags.h"
 
 #define TIE_ZERO (UINT64_C(1) << 63)
 

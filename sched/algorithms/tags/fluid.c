@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fluid.c: the clock of fluid.h. s->speed.backlogged_weight is kept by the algorithm. */
-#include "sched/algorithms/fluid.h"
+#include "sched/algorithms/tags/fluid.h"
 
 #define NS_PER_SECOND UINT64_C(1000000000)
 #define LONGEST_NS    (UINT64_C(1) << 40) /* passed over at a time; more counts as this much */

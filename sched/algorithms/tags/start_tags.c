@@ -5,7 +5,7 @@
  * Invariant: a flow is in s->ready, under (flow->tag, sequence of its head), iff its queue is not
  * empty.
  */
-#include "sched/algorithms/start_tags.h"
+#include "sched/algorithms/tags/start_tags.h"
 
 static void push(struct sched *s, const struct sched_flow *flow)
 {

@@ -9,8 +9,8 @@
  * Invariant: a flow is in s->ready, under (F of its head, sequence), iff its queue is not empty;
  * s->speed.backlogged_weight is the sum over these.
  */
-#include "sched/algorithms/fluid.h"
-#include "sched/algorithms/stamped.h"
+#include "sched/algorithms/tags/fluid.h"
+#include "sched/algorithms/tags/stamped.h"
 
 static uint64_t finish_of_head(const struct sched_flow *flow)
 {

@@ -23,8 +23,8 @@
  * dispatched) and the rest waits. When a flow becomes backlogged again the correction counts as if
  * the true cost had always been known, S = max(v, F_prev + owed), and nothing is kept.
  */
-#ifndef SPILLWAY_SCHED_ALGORITHMS_START_TAGS_H
-#define SPILLWAY_SCHED_ALGORITHMS_START_TAGS_H
+#ifndef SPILLWAY_SCHED_ALGORITHMS_TAGS_START_TAGS_H
+#define SPILLWAY_SCHED_ALGORITHMS_TAGS_START_TAGS_H
 
 #include "sched/engine/engine.h"
 

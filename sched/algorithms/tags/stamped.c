@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stamped.c: the start tags of stamped.h. */
-#include "sched/algorithms/stamped.h"
+#include "sched/algorithms/tags/stamped.h"
 
 void stamped_enter(struct sched *s)
 {

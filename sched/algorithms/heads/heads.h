@@ -9,8 +9,8 @@
  * Invariant: a flow is in s->ready, under (head_key, sequence of its head), iff its queue is not
  * empty.
  */
-#ifndef SPILLWAY_SCHED_ALGORITHMS_HEADS_H
-#define SPILLWAY_SCHED_ALGORITHMS_HEADS_H
+#ifndef SPILLWAY_SCHED_ALGORITHMS_HEADS_HEADS_H
+#define SPILLWAY_SCHED_ALGORITHMS_HEADS_HEADS_H
 
 #include "sched/engine/engine.h"
 

@@ -30,8 +30,8 @@
  * slot, or SLOT_NONE: it was dispatched under another algorithm, or there are more than are
  * numbered.
  */
-#include "sched/algorithms/fluid.h"
-#include "sched/algorithms/start_tags.h"
+#include "sched/algorithms/tags/fluid.h"
+#include "sched/algorithms/tags/start_tags.h"
 #include "sched/engine/pairing.h"
 
 #include <string.h>

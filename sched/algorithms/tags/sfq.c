@@ -8,7 +8,7 @@
  * request in service. Dispatch is in ascending order of start tags, so v goes up by itself, but
  * for a request that was taken back and is sent again: v stays then.
  */
-#include "sched/algorithms/start_tags.h"
+#include "sched/algorithms/tags/start_tags.h"
 
 static void sfq_take(struct sched *s, struct sched_item *item)
 {

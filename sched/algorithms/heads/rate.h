@@ -5,8 +5,8 @@
  * A time tag is in ns, with `rest`, the part below, in 1/rate ns: exact for as long as the rate
  * stays. Tags stay below SCHED_TIME_NS_MAX.
  */
-#ifndef SPILLWAY_SCHED_ALGORITHMS_RATE_H
-#define SPILLWAY_SCHED_ALGORITHMS_RATE_H
+#ifndef SPILLWAY_SCHED_ALGORITHMS_HEADS_RATE_H
+#define SPILLWAY_SCHED_ALGORITHMS_HEADS_RATE_H
 
 #include "sched/sched.h"
 

@@ -6,7 +6,7 @@
  * waiting for ever: a wait of options.ageing_ns makes up for one unit of cost. The order by
  * cost * ageing - wait is at any time the order by arrival + cost * ageing, which stands still.
  */
-#include "sched/algorithms/heads.h"
+#include "sched/algorithms/heads/heads.h"
 
 #define DEFAULT_AGEING_NS UINT64_C(1000000)
 

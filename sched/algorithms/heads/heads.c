@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* heads.c: the order by heads that heads.h describes. */
-#include "sched/algorithms/heads.h"
+#include "sched/algorithms/heads/heads.h"
 
 const struct sched_terms *heads_terms(const struct sched_flow *flow)
 {
