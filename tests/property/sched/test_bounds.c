@@ -41,7 +41,7 @@ static void bound_of_seed(uint64_t seed)
 static void test_lag_of_sfq_sfqd_and_fsfq_is_bounded(void **state)
 {
     (void)state;
-    property_run("lag bound", 150, bound_of_seed);
+    property_run("lag bound", 300, bound_of_seed);
 }
 
 /* Weights for which every window n_f is at least 1 at that depth, or at least for two flows. */

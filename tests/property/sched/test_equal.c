@@ -216,7 +216,7 @@ static void pair_of_seed(uint64_t seed)
 static void test_algorithms_that_coincide(void **state)
 {
     (void)state;
-    property_run("pairs", 84, pair_of_seed);
+    property_run("pairs", 210, pair_of_seed);
 }
 
 static void shifted_of_seed(uint64_t seed)
@@ -238,7 +238,7 @@ static void shifted_of_seed(uint64_t seed)
 static void test_where_the_clocks_begin_does_not_matter(void **state)
 {
     (void)state;
-    property_run("shifted", 10 * SCHED_ALGORITHMS, shifted_of_seed);
+    property_run("shifted", 20 * SCHED_ALGORITHMS, shifted_of_seed);
 }
 
 int main(void)

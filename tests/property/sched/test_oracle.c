@@ -268,7 +268,7 @@ static void test_alone(void **state)
     const enum sched_algorithm algorithm = *(const enum sched_algorithm *)*state;
 
     chosen = 1U << algorithm;
-    property_run(sched_algorithm_name(algorithm), 12, case_of_seed);
+    property_run(sched_algorithm_name(algorithm), 40, case_of_seed);
 }
 
 #define ALL_ALGORITHMS ((1U << SCHED_ALGORITHMS) - 1)
@@ -277,7 +277,7 @@ static void test_switching_among_all(void **state)
 {
     (void)state;
     chosen = ALL_ALGORITHMS;
-    property_run("switching among all", 40, case_of_seed);
+    property_run("switching among all", 100, case_of_seed);
 }
 
 /* Without wfq, whose v is never exact, the rest can be. */
@@ -285,7 +285,7 @@ static void test_switching_exactly(void **state)
 {
     (void)state;
     chosen = ALL_ALGORITHMS & ~(1U << SCHED_ALGORITHM_WFQ);
-    property_run("switching, exact", 60, exact_case_of_seed);
+    property_run("switching, exact", 200, exact_case_of_seed);
 }
 
 int main(void)

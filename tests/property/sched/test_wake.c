@@ -160,7 +160,7 @@ static void case_of_seed(uint64_t seed)
 static void test_named_time_is_the_first(void **state)
 {
     (void)state;
-    property_run("wake", 120, case_of_seed);
+    property_run("wake", 300, case_of_seed);
 }
 
 int main(void)
