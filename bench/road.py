@@ -17,7 +17,8 @@ from lab import LOAD_CORE, BenchError, pin, program
 SLOTS = 4
 SERVICE_MS = 6.7
 DEPTH = 16
-# The two flows: their header or user number decides to which one a request belongs.
+# Whose requests are whose is told by a header or a user number. g has no match of its own but takes
+# what is not f's, so that there is no third flow with a weight (and a window) of its own.
 UIDS = {"f": 1001, "g": 1002}
 
 LISTENERS = """\
@@ -29,8 +30,8 @@ POOL = """\
     scheduler: {{ algorithm: {algorithm} }}
     queue: {{ limit: 10000, flow-limit: 10000, timeout: 60s }}
     flows:
-      - {{ name: f, weight: {f}, match: {match_f}{terms_f} }}
-      - {{ name: g, weight: {g}, match: {match_g}{terms_g} }}"""
+      - {{ name: f, weight: {f}, match: {match}{terms_f} }}
+      - {{ name: g, weight: {g}{terms_g} }}"""
 
 
 def need(name):
@@ -65,24 +66,16 @@ def spillway(lab, array, algorithm, weights, targets=None):
     ports = {"http": peers.free_port(), "nfs": peers.free_port()}
     terms = [f", target: {target}" for target in targets] if targets else ["", ""]
     pools = [POOL.format(name=name, address=address, depth=DEPTH, algorithm=algorithm, f=weights[0],
-                         g=weights[1], match_f=match("f"), match_g=match("g"), terms_f=terms[0],
-                         terms_g=terms[1])
-             for name, address, match in (("farm", array.http.address, header_match),
-                                          ("array", array.nfs.address, uid_match))]
+                         g=weights[1], match=match, terms_f=terms[0], terms_g=terms[1])
+             for name, address, match in (
+                 ("farm", array.http.address, "{ header: { X-Flow: f } }"),
+                 ("array", array.nfs.address, f"{{ uid: {UIDS['f']} }}"))]
     child = peers.spillway(lab, LISTENERS.format(web=ports["http"], nas=ports["nfs"]),
                            "\n".join(pools), ports["http"], f"spillway-{algorithm}")
     if child:
         child.wait_for_port(ports["nfs"])
         child.ports = ports
     return child
-
-
-def header_match(flow):
-    return f"{{ header: {{ X-Flow: {flow} }} }}"
-
-
-def uid_match(flow):
-    return f"{{ uid: {UIDS[flow]} }}"
 
 
 def flow(protocol, port, name, load):

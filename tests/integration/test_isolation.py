@@ -17,6 +17,13 @@ UIDS = {"f": 1001, "g": 1002}
 PROTOCOLS = ["http", "nfs"]
 
 
+def flows(match, weights):
+    """f with its match and g, which takes the rest: without it there would be a third flow, which
+    has a weight of its own."""
+    return [{"name": "f", "weight": weights[0], "match": match},
+            {"name": "g", "weight": weights[1]}]
+
+
 class Road:
     """A service that is the bottleneck, and the proxy before it with flows f and g."""
 
@@ -24,11 +31,8 @@ class Road:
         self.closing, self.protocol = closing, protocol
         self.port = process.free_port()
         self.service = closing(Service(SLOTS, SERVICE, "exponential"))
-        match = {name: {"header": {"X-Flow": name}} if protocol == "http" else {"uid": uid}
-                 for name, uid in UIDS.items()}
-        pool = {"scheduler": {"algorithm": algorithm},
-                "flows": [{"name": name, "weight": weight, "match": match[name]}
-                          for name, weight in zip("fg", weights)]}
+        match = {"header": {"X-Flow": "f"}} if protocol == "http" else {"uid": UIDS["f"]}
+        pool = {"scheduler": {"algorithm": algorithm}, "flows": flows(match, weights)}
         config, address = ((http_config, self.service.http) if protocol == "http"
                            else (nfs_config, self.service.nfs))
         self.proxy = spillway(config([address], self.port, pool, None, {"depth": DEPTH}))
@@ -165,11 +169,8 @@ PLACES = {
 def test_a_flow_that_wakes_up_passes_the_queue_of_the_other(spillway, rpc_server, rpc_client,
                                                             algorithm):
     server, port = Answering(rpc_server), process.free_port()
-    flows = [{"name": name, "weight": weight, "match": {"uid": UIDS[name]}}
-             for name, weight in (("f", 2), ("g", 1))]
-    proxy = spillway(nfs_config([server.server.address], port,
-                                {"flows": flows, "scheduler": {"algorithm": algorithm}}, None,
-                                {"depth": DEPTH}))
+    pool = {"flows": flows({"uid": UIDS["f"]}, (2, 1)), "scheduler": {"algorithm": algorithm}}
+    proxy = spillway(nfs_config([server.server.address], port, pool, None, {"depth": DEPTH}))
     proxy.wait_log("ready")
     clients = {name: rpc_client(port) for name in "fg"}
 
