@@ -160,7 +160,8 @@ def made_and_forgotten(report):
     title = "made and forgotten"
     if not wanted(title):
         return None
-    runs = Runs().measure(title, FEW_ROUNDS, FEW_FLOWS, "--modes", "life", "--algorithms", ",".join(JUDGED))
+    runs = Runs().measure(title, FEW_ROUNDS, FEW_FLOWS, "--modes", "life",
+                          "--algorithms", ",".join(JUDGED))
     for algorithm in JUDGED:
         for flows in FEW_FLOWS:
             report.add(f"{title}: {algorithm}, {shown_flows(flows)}",
@@ -189,8 +190,9 @@ def main():
     report.note("list: a bare linked list in the same load: what the memory of the requests costs")
     parts = [runs.processor_part() for runs in sections if runs]
     if parts and min(parts) < SHARED:
-        report.note(f"the processor was shared: schedbench had it for {min(parts):.0%} of the time; "
-                    "what others leave in the caches costs too, mostly from 10,000 flows on")
+        report.note("the processor was shared: schedbench had it for "
+                    f"{min(parts):.0%} of the time; what others leave in the caches costs too, "
+                    "mostly from 10,000 flows on")
     return report.finish()
 
 

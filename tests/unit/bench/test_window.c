@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "bench/bench_window.h"
+#include "bench/tools/bench_window.h"
 
 #define START_NS   1000u
 #define WARM_UP_NS 100u

@@ -3,7 +3,7 @@
  * The measured window: counting, processor time from /proc, and the line of results.
  * Only the load's own loop calls in here; nothing is shared between threads.
  */
-#include "bench/bench_window.h"
+#include "bench/tools/bench_window.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/bench_net.h"
+#include "bench/tools/bench_net.h"
 
 #define FAILURE_LIMIT 10000
 

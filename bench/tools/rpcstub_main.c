@@ -21,7 +21,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "bench/bench_net.h"
+#include "bench/tools/bench_net.h"
 #include "protocols/rpc/mount3.h"
 #include "protocols/rpc/nfs3_server.h"
 #include "protocols/rpc/rpc_message.h"

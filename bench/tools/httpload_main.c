@@ -22,8 +22,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "bench/bench_net.h"
-#include "bench/bench_window.h"
+#include "bench/tools/bench_net.h"
+#include "bench/tools/bench_window.h"
 
 #define HEAD_LIMIT_BYTES    4096
 #define DISCARD_LIMIT_BYTES (4u << 20)

@@ -23,7 +23,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "bench/bench_net.h"
+#include "bench/tools/bench_net.h"
 
 #define HEAD_LIMIT_BYTES  8192
 #define REPLY_LIMIT_BYTES (64u << 20)

@@ -23,9 +23,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "bench/bench_net.h"
-#include "bench/bench_window.h"
-#include "bench/nfs_lookup.h"
+#include "bench/tools/bench_net.h"
+#include "bench/tools/bench_window.h"
+#include "bench/tools/nfs_lookup.h"
 #include "protocols/rpc/nfs3_client.h"
 #include "protocols/rpc/rpc_message.h"
 #include "protocols/rpc/rpc_record.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MNT and LOOKUP over a blocking connection each: before a load starts, speed is of no matter. */
-#include "bench/nfs_lookup.h"
+#include "bench/tools/nfs_lookup.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sockets, clock and option values of the bench's servers and clients. */
-#include "bench/bench_net.h"
+#include "bench/tools/bench_net.h"
 
 #include <errno.h>
 #include <netinet/in.h>
