@@ -5,8 +5,8 @@
  *
  * Nothing here is on a measured path but bench_now_ns().
  */
-#ifndef BENCH_BENCH_NET_H
-#define BENCH_BENCH_NET_H
+#ifndef BENCH_TOOLS_BENCH_NET_H
+#define BENCH_TOOLS_BENCH_NET_H
 
 #include <stdint.h>
 

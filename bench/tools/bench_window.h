@@ -16,8 +16,8 @@
  *     the window, all its threads; user and system are the kernel's estimate (from ticks)
  *   cores: [busy part of each processor during the window, 0..1]
  */
-#ifndef BENCH_BENCH_WINDOW_H
-#define BENCH_BENCH_WINDOW_H
+#ifndef BENCH_TOOLS_BENCH_WINDOW_H
+#define BENCH_TOOLS_BENCH_WINDOW_H
 
 #include <stdbool.h>
 #include <stdint.h>

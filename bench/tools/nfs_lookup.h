@@ -3,8 +3,8 @@
  * The first two calls of an NFSv3 client, made once and blocking: MNT for an export's handle,
  * LOOKUP for a file's in it.
  */
-#ifndef BENCH_NFS_LOOKUP_H
-#define BENCH_NFS_LOOKUP_H
+#ifndef BENCH_TOOLS_NFS_LOOKUP_H
+#define BENCH_TOOLS_NFS_LOOKUP_H
 
 #include "loadgen/base/units.h"
 #include "protocols/rpc/nfs3.h"
