@@ -114,7 +114,7 @@ static void do_time(struct lockstep *p, const struct plan *plan)
     else if (what < 50)
         p->now_ns += lockstep_draw(p, 0, plan->calm);
     else if (what < 55 && sched_wake_ns(p->s) != SCHED_NEVER_NS && p->now_ns < sched_wake_ns(p->s))
-        p->now_ns = sched_wake_ns(p->s);
+        p->now_ns = sched_wake_ns(p->s) - lockstep_draw(p, 0, 1);
 }
 
 static void do_rarely(struct lockstep *p, const struct plan *plan)
