@@ -123,11 +123,9 @@ def test_each_header_stands_alone(installed, tmp_path, header):
 @pytest.mark.skipif(not shutil.which("c++"), reason="no C++ compiler")
 def test_from_cpp(installed, tmp_path):
     source = tmp_path / "from.cc"
-    source.write_text('extern "C" {\n'
-                      '#include <spillway/sched.h>\n'
+    source.write_text('#include <spillway/sched.h>\n'
                       '#include <spillway/feedback.h>\n'
                       '#include <spillway/window.h>\n'
-                      '}\n'
                       'int main()\n'
                       '{\n'
                       '    sched_params params = {};\n'
