@@ -231,7 +231,7 @@ struct config_cost_rate {
 /*
  * request: 1 each. bytes: per_request + bytes moved / unit_bytes, rounded up, and at least 1.
  * table: by operation, the rates below. header: what header fields of request and reply say.
- * service-time: the time at the server, in units of unit_ns. proxy/core/cost.h says more.
+ * service-time: the time at the server, in units of unit_ns. proxy/core/pool/cost.h says more.
  *
  * The rates are filled for every `by`, so that they can be used unlooked-at when by is
  * CONFIG_COST_TABLE. Without a table of the user's they are the calibrated ones of config_cost.c,

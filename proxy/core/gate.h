@@ -18,7 +18,7 @@
 #ifndef SPILLWAY_CORE_GATE_H
 #define SPILLWAY_CORE_GATE_H
 
-#include "proxy/core/pool.h"
+#include "proxy/core/pool/pool.h"
 
 /* The exchange has pool, lane, class, key and cost (see plan_classify). READING -> SUBMITTED. */
 void gate_submit(struct exchange *exchange);

@@ -10,7 +10,7 @@
 #define SPILLWAY_CORE_WORKER_H
 
 #include "proxy/control/access_log.h"
-#include "proxy/core/plan.h"
+#include "proxy/core/pool/plan.h"
 #include "proxy/io/conn.h"
 #include "proxy/io/loop.h"
 

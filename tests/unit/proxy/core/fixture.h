@@ -12,7 +12,7 @@
 #include "proxy/core/admin_ops.h"
 #include "proxy/core/container_of.h"
 #include "proxy/core/gate.h"
-#include "proxy/core/plan.h"
+#include "proxy/core/pool/plan.h"
 #include "proxy/core/runtime.h"
 
 #include <setjmp.h>

@@ -17,8 +17,8 @@
  * An exchange never leaves its loop: every callback comes on the thread of `loop`. Its memory must
  * stay until `released`, or until the owner has it back in READING.
  */
-#ifndef SPILLWAY_CORE_EXCHANGE_H
-#define SPILLWAY_CORE_EXCHANGE_H
+#ifndef SPILLWAY_CORE_POOL_EXCHANGE_H
+#define SPILLWAY_CORE_POOL_EXCHANGE_H
 
 #include "proxy/io/loop.h"
 #include "sched/sched.h"

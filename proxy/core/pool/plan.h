@@ -7,12 +7,12 @@
  * the plan it was classified with (plan_hold) until it is done; the last holder of an old plan
  * frees it.
  */
-#ifndef SPILLWAY_CORE_PLAN_H
-#define SPILLWAY_CORE_PLAN_H
+#ifndef SPILLWAY_CORE_POOL_PLAN_H
+#define SPILLWAY_CORE_POOL_PLAN_H
 
 #include "protocols/http/http1.h"
 #include "proxy/config/config.h"
-#include "proxy/core/pool.h"
+#include "proxy/core/pool/pool.h"
 
 struct worker;
 

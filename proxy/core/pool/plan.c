@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans: building, holding, and what requests are looked up in. See plan.h. */
-#include "proxy/core/plan.h"
+#include "proxy/core/pool/plan.h"
 
-#include "proxy/core/match.h"
+#include "proxy/core/pool/match.h"
 #include "proxy/core/worker.h"
 #include "proxy/io/memory.h"
 

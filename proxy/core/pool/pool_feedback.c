@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Response targets of a pool's flows: see pool_feedback.h. */
-#include "proxy/core/pool_feedback.h"
+#include "proxy/core/pool/pool_feedback.h"
 
 #include "proxy/control/log.h"
 #include "proxy/core/container_of.h"

@@ -13,8 +13,8 @@
  *
  * The loop's timer is the first loop's; everything else changes under the pool's lock.
  */
-#ifndef SPILLWAY_CORE_POOL_FEEDBACK_H
-#define SPILLWAY_CORE_POOL_FEEDBACK_H
+#ifndef SPILLWAY_CORE_POOL_POOL_FEEDBACK_H
+#define SPILLWAY_CORE_POOL_POOL_FEEDBACK_H
 
 #include "proxy/config/config.h"
 #include "proxy/control/meters.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The protocol-independent part of an exchange: see exchange.h. */
-#include "proxy/core/exchange.h"
+#include "proxy/core/pool/exchange.h"
 
 #include <string.h>
 

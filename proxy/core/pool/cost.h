@@ -22,12 +22,12 @@
  * Threads: estimates are made on any loop without a lock, so the means are atomic; when two loops
  * add a sample at the same time one of the two may be lost, which a mean can bear.
  */
-#ifndef SPILLWAY_CORE_COST_H
-#define SPILLWAY_CORE_COST_H
+#ifndef SPILLWAY_CORE_POOL_COST_H
+#define SPILLWAY_CORE_POOL_COST_H
 
 #include "protocols/http/http1.h"
 #include "proxy/config/config.h"
-#include "proxy/core/exchange.h"
+#include "proxy/core/pool/exchange.h"
 
 #include <stdatomic.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pools as the configuration makes and changes them: see pool.h. */
-#include "proxy/core/pool.h"
+#include "proxy/core/pool/pool.h"
 
 #include "proxy/core/container_of.h"
 #include "proxy/core/gate.h"

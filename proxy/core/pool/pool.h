@@ -14,14 +14,14 @@
  * under it. Pools, servers and classes live until the process ends: a server or class that a reload
  * takes out is marked `removed` and used again when it comes back. So threads may keep pointers.
  */
-#ifndef SPILLWAY_CORE_POOL_H
-#define SPILLWAY_CORE_POOL_H
+#ifndef SPILLWAY_CORE_POOL_POOL_H
+#define SPILLWAY_CORE_POOL_POOL_H
 
 #include "proxy/config/config.h"
 #include "proxy/control/meters.h"
-#include "proxy/core/cost.h"
-#include "proxy/core/exchange.h"
-#include "proxy/core/pool_feedback.h"
+#include "proxy/core/pool/cost.h"
+#include "proxy/core/pool/exchange.h"
+#include "proxy/core/pool/pool_feedback.h"
 
 #include <pthread.h>
 #include <uthash.h>

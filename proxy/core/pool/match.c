@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conditions of routes and flows: see config.h for what each means. */
-#include "proxy/core/match.h"
+#include "proxy/core/pool/match.h"
 
 #include <string.h>
 #include <strings.h>

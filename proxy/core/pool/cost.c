@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Estimates, measurements and their means: see cost.h. */
-#include "proxy/core/cost.h"
+#include "proxy/core/pool/cost.h"
 
-#include "proxy/core/plan.h"
+#include "proxy/core/pool/plan.h"
 
 #include <string.h>
 #include <strings.h>
