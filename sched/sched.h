@@ -426,7 +426,8 @@ struct sched_item *sched_dispatch(struct sched *s, uint64_t now_ns);
 /*
  * When time alone makes a request due: sched_dispatch, having returned NULL at some time, would
  * return one at this (ns, of the same clock) if nothing else happened until then. SCHED_NEVER_NS
- * under the algorithms that are work-conserving, and whenever a completion must come first. O(1).
+ * under the algorithms that are work-conserving, and whenever a completion must come first. With a
+ * depth in cost, what becomes due may turn out not to fit; then dispatch returns NULL again. O(1).
  */
 uint64_t sched_wake_ns(const struct sched *s);
 
