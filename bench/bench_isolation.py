@@ -248,7 +248,7 @@ def main():
                     f"{WEIGHTS[0]}:{WEIGHTS[1]}; latency counts from when a request "
                     "was meant to be sent")
         report.note(f"victim alone, and beside the crowd: ours, {FIFO} and {TCP}: median of "
-                    f"{VICTIM_ROUNDS} rounds of {VICTIM_S:g} s; what else is beside ours: one round")
+                    f"{VICTIM_ROUNDS} rounds of {VICTIM_S:g} s; the other peers: one round")
         report.note(f"{TCP}: it can't see calls, so it holds none back; each flow has connections "
                     "of its own")
     return report.finish()
