@@ -252,11 +252,12 @@ struct sched_flow {
     uint64_t tag_rest;        /* what `tag` leaves out, in 2^-43 of its last place */
     uint64_t reciprocal;      /* 2^63 / weight */
     int64_t owed;             /* corrections not yet part of a tag */
-    uint32_t slot;            /* its number in the scheduler, see sched/engine/engine.h */
-    uint8_t place;            /* where the flow stands, the same */
+    uint32_t heap_place;      /* in the one heap that it is in, see sched/engine/heap.h */
+    uint8_t place;            /* where the flow stands, see sched/engine/engine.h */
     bool pinned;
 
     uint32_t weight;
+    uint32_t slot;             /* private: its number in the scheduler */
     uint64_t queued;           /* requests waiting */
     uint64_t queued_cost;      /* and their cost */
     uint64_t outstanding;      /* requests at the service */
@@ -266,7 +267,10 @@ struct sched_flow {
     struct sched *sched;             /* attached to; NULL when not */
     const struct sched_terms *terms; /* NULL: none */
     uint32_t queue_limit; /* own limit of queued requests; 0: the scheduler's flow_queue_limit */
-    uint32_t group;       /* 2dfq: size of the head */
+    union {
+        uint32_t group;         /* 2dfq: size of the head */
+        uint32_t reserve_place; /* mclock: as heap_place, among the reservations */
+    };
     struct sched_flow *place_next; /* resting or retired list; 2dfq: brothers in the group's heap */
     struct sched_flow *place_prev;
     struct sched_flow *child; /* 2dfq: in the group's heap */

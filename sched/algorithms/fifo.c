@@ -12,16 +12,16 @@ static void fifo_enter(struct sched *s)
     sched_flows_forget(s);
     for (uint64_t i = 0; i < s->flows; i++)
         if (s->slots[i]->queue.head != NULL)
-            heap_push(&s->ready, (uint32_t)i, 0, 0, s->slots[i]->queue.head->sequence);
+            heap_push(&s->ready, s->slots[i], 0, s->slots[i]->queue.head->sequence);
     while (s->ready.count > 0) {
-        struct sched_flow *flow = s->slots[s->ready.entries[0].slot];
+        struct sched_flow *flow = s->ready.entries[0].flow;
         struct sched_item *item = flow->queue.head;
         queue_pop_front(&flow->queue);
         queue_push_back(&s->arrivals, item);
         if (flow->queue.head != NULL)
-            heap_rekey(&s->ready, flow->slot, 0, 0, flow->queue.head->sequence);
+            heap_rekey(&s->ready, flow, 0, flow->queue.head->sequence);
         else
-            heap_remove(&s->ready, flow->slot);
+            heap_remove(&s->ready, flow);
     }
 }
 

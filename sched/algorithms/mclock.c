@@ -53,14 +53,14 @@ static uint64_t allowed_ns(const struct sched *s, const struct sched_flow *flow)
 }
 
 /* Takes the flow out of all heaps. */
-static void unplace(struct sched *s, const struct sched_flow *flow)
+static void unplace(struct sched *s, struct sched_flow *flow)
 {
-    if (heap_has(&s->reserve, flow->slot))
-        heap_remove(&s->reserve, flow->slot);
-    if (heap_has(&s->ready, flow->slot))
-        heap_remove(&s->ready, flow->slot);
-    else if (heap_has(&s->parked, flow->slot))
-        heap_remove(&s->parked, flow->slot);
+    if (heap_has(&s->reserve, flow))
+        heap_remove(&s->reserve, flow);
+    if (heap_has(&s->ready, flow))
+        heap_remove(&s->ready, flow);
+    else if (heap_has(&s->parked, flow))
+        heap_remove(&s->parked, flow);
 }
 
 /* Puts the flow where its head belongs. */
@@ -72,12 +72,12 @@ static void mclock_place(struct sched *s, struct sched_flow *flow)
     if (head == NULL)
         return;
     if (heads_terms(flow)->reservation_per_s != 0)
-        heap_push(&s->reserve, flow->slot, reserve_tag_ns(flow), 0, head->sequence);
+        heap_push(&s->reserve, flow, reserve_tag_ns(flow), head->sequence);
     uint64_t from_ns = allowed_ns(s, flow);
     if (from_ns > s->now_ns)
-        heap_push(&s->parked, flow->slot, from_ns, 0, head->sequence);
+        heap_push(&s->parked, flow, from_ns, head->sequence);
     else
-        heap_push(&s->ready, flow->slot, flow->tag, 0, head->sequence);
+        heap_push(&s->ready, flow, flow->tag, head->sequence);
 }
 
 static enum sched_verdict mclock_admit(struct sched *s, struct sched_flow *flow, uint64_t cost)
@@ -120,9 +120,9 @@ static bool reserve_due(const struct sched *s)
 static struct sched_item *mclock_peek(struct sched *s)
 {
     while (s->parked.count > 0 && s->parked.entries[0].tag <= s->now_ns)
-        mclock_place(s, s->slots[s->parked.entries[0].slot]);
+        mclock_place(s, s->parked.entries[0].flow);
     if (reserve_due(s))
-        return s->slots[s->reserve.entries[0].slot]->queue.head;
+        return s->reserve.entries[0].flow->queue.head;
     return s->ready.count > 0 ? start_tags_peek(s) : NULL;
 }
 
@@ -151,7 +151,7 @@ static void charge_time(struct sched *s, struct sched_flow *flow, struct sched_i
 
 static void mclock_take(struct sched *s, struct sched_item *item)
 {
-    const bool reserved = reserve_due(s) && s->reserve.entries[0].slot == item->flow->slot;
+    const bool reserved = reserve_due(s) && s->reserve.entries[0].flow == item->flow;
 
     charge_time(s, item->flow, item, reserved);
     stamped_take(s, item);

@@ -70,6 +70,11 @@ struct sched *sched_create(const struct sched_params *params)
     s->max_finish = s->vtime;
     s->front = s->vtime;
     s->rebased = s->vtime;
+    heap_init(&s->ready, offsetof(struct sched_flow, heap_place));
+    heap_init(&s->parked, offsetof(struct sched_flow, heap_place));
+    heap_init(&s->owing, offsetof(struct sched_flow, heap_place));
+    heap_init(&s->cooling, offsetof(struct sched_flow, heap_place));
+    heap_init(&s->reserve, offsetof(struct sched_flow, reserve_place));
     return s;
 }
 

@@ -23,8 +23,8 @@
  *              s->arrivals empty
  *   enter      the algorithm takes over from the neutral form
  *
- * A flow has a slot, a number below s->flows that is its name in the heaps: s->slots[flow->slot] ==
- * flow. When a flow is detached the last one takes over its slot.
+ * Every attached flow has a slot: s->slots[flow->slot] == flow, for slots below s->flows. When a
+ * flow is detached the last one takes over its slot.
  *
  * Life of an attached flow (`place`); only flows.c writes it:
  *
@@ -211,20 +211,21 @@ static inline void sched_fetch_flows(const struct sched *s)
     if (s->ready.count < SCHED_FETCH_FROM)
         return;
     for (unsigned i = 1; i <= 4; i++) {
-        const struct sched_flow *flow = s->slots[s->ready.entries[i].slot];
+        const struct sched_flow *flow = s->ready.entries[i].flow;
         __builtin_prefetch(flow);
         __builtin_prefetch(&flow->outstanding_cost);
     }
-    const struct sched_item *head = s->slots[s->ready.entries[0].slot]->queue.head;
+    const struct sched_item *head = s->ready.entries[0].flow->queue.head;
     __builtin_prefetch(head);
     __builtin_prefetch(&head->state);
+    __builtin_prefetch(&s->ready.entries[0].flow->queue.tail->next);
 }
 
 static inline void sched_fetch_second(const struct sched *s)
 {
     if (s->ready.count < SCHED_FETCH_FROM)
         return;
-    const struct sched_item *head = s->slots[s->ready.entries[0].slot]->queue.head;
+    const struct sched_item *head = s->ready.entries[0].flow->queue.head;
     __builtin_prefetch(head->next);
 }
 

@@ -50,9 +50,9 @@ static void leave_place(struct sched *s, struct sched_flow *flow)
     if (flow->place == FLOW_RESTING)
         list_remove(&s->resting, flow);
     else if (flow->place == FLOW_COOLING)
-        heap_remove(&s->cooling, flow->slot);
+        heap_remove(&s->cooling, flow);
     else if (flow->place == FLOW_OWING)
-        heap_remove(&s->owing, flow->slot);
+        heap_remove(&s->owing, flow);
     else if (flow->place == FLOW_RETIRED)
         list_remove(&s->retired, flow);
 }
@@ -87,7 +87,7 @@ static void owe_or_retire(struct sched *s, struct sched_flow *flow)
         retire(s, flow);
     } else {
         flow->place = FLOW_OWING;
-        heap_push(&s->owing, flow->slot, flow->tag, 0, 0);
+        heap_push(&s->owing, flow, flow->tag, 0);
     }
 }
 
@@ -100,7 +100,7 @@ static bool settle_resting(struct sched *s)
     list_remove(&s->resting, flow);
     if (cool_ns(flow) > s->now_ns) {
         flow->place = FLOW_COOLING;
-        heap_push(&s->cooling, flow->slot, cool_ns(flow), 0, 0);
+        heap_push(&s->cooling, flow, cool_ns(flow), 0);
     } else {
         owe_or_retire(s, flow);
     }
@@ -111,8 +111,8 @@ static bool settle_cooling(struct sched *s)
 {
     if (s->cooling.count == 0 || s->cooling.entries[0].tag > s->now_ns)
         return false;
-    struct sched_flow *flow = s->slots[s->cooling.entries[0].slot];
-    heap_remove(&s->cooling, flow->slot);
+    struct sched_flow *flow = s->cooling.entries[0].flow;
+    heap_remove(&s->cooling, flow);
     owe_or_retire(s, flow);
     return true;
 }
@@ -121,8 +121,8 @@ static bool settle_owing(struct sched *s)
 {
     if (s->owing.count == 0 || vtime_before(sched_horizon(s), s->owing.entries[0].tag))
         return false;
-    struct sched_flow *flow = s->slots[s->owing.entries[0].slot];
-    heap_remove(&s->owing, flow->slot);
+    struct sched_flow *flow = s->owing.entries[0].flow;
+    heap_remove(&s->owing, flow);
     retire(s, flow);
     return true;
 }
@@ -340,13 +340,8 @@ int sched_flow_attach(struct sched *s, struct sched_flow *flow)
 /* The last flow takes over a slot that has become free. */
 static void fill_slot(struct sched *s, uint32_t slot)
 {
-    struct heap *const heaps[] = {&s->ready, &s->owing, &s->parked, &s->reserve, &s->cooling};
     struct sched_flow *last = s->slots[--s->flows];
 
-    if (last->slot == slot)
-        return;
-    for (unsigned i = 0; i < sizeof(heaps) / sizeof(heaps[0]); i++)
-        heap_rename(heaps[i], last->slot, slot);
     last->slot = slot;
     s->slots[slot] = last;
 }

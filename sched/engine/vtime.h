@@ -9,7 +9,7 @@
  *   - each time that tag has moved on by VTIME_LAG (2^60), every tag still standing further behind
  *     is lifted (sched_flows_rebase), so none is more than 3 * 2^60 behind. A tag so far behind v
  *     decides nothing any more, unless its request is sent back then: it starts later than exactly,
- *     but still before v.
+ *     but still before v. Nor does a request that is taken back put a tag further behind than that.
  *
  * Division-free: a weight is kept as reciprocal = floor(2^63 / weight). A charge is
  * cost * reciprocal, of which the upper part goes to the tag and the lower VTIME_REST_BITS stay

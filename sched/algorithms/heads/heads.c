@@ -9,18 +9,17 @@ const struct sched_terms *heads_terms(const struct sched_flow *flow)
     return flow->terms != NULL ? flow->terms : &none;
 }
 
-static void push(struct sched *s, const struct sched_flow *flow)
+static void push(struct sched *s, struct sched_flow *flow)
 {
-    heap_push(&s->ready, flow->slot, s->ops->head_key(s, flow), 0, sched_flow_head(flow)->sequence);
+    heap_push(&s->ready, flow, s->ops->head_key(s, flow), sched_flow_head(flow)->sequence);
 }
 
-static void head_changed(struct sched *s, const struct sched_flow *flow)
+static void head_changed(struct sched *s, struct sched_flow *flow)
 {
     if (flow->queue.head != NULL)
-        heap_rekey(&s->ready, flow->slot, s->ops->head_key(s, flow), 0,
-                   sched_flow_head(flow)->sequence);
+        heap_rekey(&s->ready, flow, s->ops->head_key(s, flow), sched_flow_head(flow)->sequence);
     else
-        heap_remove(&s->ready, flow->slot);
+        heap_remove(&s->ready, flow);
 }
 
 void heads_enter(struct sched *s)
@@ -48,7 +47,7 @@ void heads_queue(struct sched *s, struct sched_item *item)
 
 struct sched_item *heads_peek(struct sched *s)
 {
-    return s->slots[s->ready.entries[0].slot]->queue.head;
+    return s->ready.entries[0].flow->queue.head;
 }
 
 void heads_take(struct sched *s, struct sched_item *item)

@@ -19,22 +19,27 @@
  */
 #include "sched/algorithms/tags/start_tags.h"
 
-#define TIE_ZERO (UINT64_C(1) << 63)
+#define IN_STEP (UINT64_C(1) << 63)
 
-/* S' as a tie is told from S, since ties are compared without regard to the wrap. */
-static uint64_t tie(const struct sched_flow *flow)
+/*
+ * What decides between equal S: S', then the arrival. Flows with S' < S come first, by S' as told
+ * from S (below IN_STEP), and heap.h compares the arrivals where that is equal too; those with S' =
+ * S, the most by far, come behind them by arrival.
+ */
+static uint64_t low(const struct sched_flow *flow)
 {
-    return flow->adjusted - flow->tag + TIE_ZERO;
+    return flow->adjusted == flow->tag ? IN_STEP | sched_flow_head(flow)->sequence
+                                       : flow->adjusted - flow->tag + IN_STEP;
 }
 
-static void push(struct sched *s, const struct sched_flow *flow)
+static void push(struct sched *s, struct sched_flow *flow)
 {
-    heap_push(&s->ready, flow->slot, flow->tag, tie(flow), sched_flow_head(flow)->sequence);
+    heap_push(&s->ready, flow, flow->tag, low(flow));
 }
 
-static void rekey(struct sched *s, const struct sched_flow *flow)
+static void rekey(struct sched *s, struct sched_flow *flow)
 {
-    heap_rekey(&s->ready, flow->slot, flow->tag, tie(flow), sched_flow_head(flow)->sequence);
+    heap_rekey(&s->ready, flow, flow->tag, low(flow));
 }
 
 static void move_adjusted_vtime(struct sched *s)
@@ -89,7 +94,7 @@ static void fsfq_take(struct sched *s, struct sched_item *item)
     struct sched_flow *flow = item->flow;
     const uint64_t charge = (uint64_t)vtime_charge(flow, (int64_t)item->cost);
 
-    assert(flow->queue.head == item && s->ready.entries[0].slot == flow->slot);
+    assert(flow->queue.head == item && s->ready.entries[0].flow == flow);
     queue_pop_front(&flow->queue);
     item->start = flow->tag;
     item->finish = flow->tag + charge;
@@ -106,7 +111,7 @@ static void fsfq_take(struct sched *s, struct sched_item *item)
     } else {
         flow->adjusted += charge;
         flow->tag = item->finish;
-        heap_remove(&s->ready, flow->slot);
+        heap_remove(&s->ready, flow);
     }
 }
 
@@ -115,11 +120,12 @@ static void fsfq_put_back(struct sched *s, struct sched_item *item)
 {
     struct sched_flow *flow = item->flow;
 
-    flow->adjusted -= item->finish - item->start;
+    flow->adjusted =
+        vtime_later(flow->adjusted - (item->finish - item->start), s->vtime - VTIME_LAG);
     flow->tag = vtime_later(item->start, flow->adjusted);
     item->aside = s->adjusted_vtime;
     queue_push_front(&flow->queue, item);
-    if (heap_has(&s->ready, flow->slot))
+    if (heap_has(&s->ready, flow))
         rekey(s, flow);
     else
         push(s, flow);
@@ -136,7 +142,7 @@ static void fsfq_remove(struct sched *s, struct sched_item *item)
     if (!was_head)
         return;
     if (flow->queue.head == NULL) {
-        heap_remove(&s->ready, flow->slot);
+        heap_remove(&s->ready, flow);
         return;
     }
     const uint64_t tag = flow->tag;

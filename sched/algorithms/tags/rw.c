@@ -66,15 +66,15 @@ static void rw_place(struct sched *s, struct sched_flow *flow)
 {
     const struct sched_item *head = flow->queue.head;
 
-    if (heap_has(&s->parked, flow->slot))
-        heap_remove(&s->parked, flow->slot);
+    if (heap_has(&s->parked, flow))
+        heap_remove(&s->parked, flow);
     if (head == NULL) {
-        if (heap_has(&s->ready, flow->slot))
-            heap_remove(&s->ready, flow->slot);
-    } else if (heap_has(&s->ready, flow->slot)) {
-        heap_rekey(&s->ready, flow->slot, flow->tag, 0, head->sequence);
+        if (heap_has(&s->ready, flow))
+            heap_remove(&s->ready, flow);
+    } else if (heap_has(&s->ready, flow)) {
+        heap_rekey(&s->ready, flow, flow->tag, head->sequence);
     } else {
-        heap_push(&s->ready, flow->slot, flow->tag, 0, head->sequence);
+        heap_push(&s->ready, flow, flow->tag, head->sequence);
     }
 }
 
@@ -87,17 +87,17 @@ static void rw_leave(struct sched *s)
 static struct sched_item *rw_peek(struct sched *s)
 {
     while (s->parked.count > 0) {
-        struct sched_flow *flow = s->slots[s->parked.entries[0].slot];
+        struct sched_flow *flow = s->parked.entries[0].flow;
         if (!has_room(s, flow))
             break;
         rw_place(s, flow);
     }
     while (s->ready.count > 0) {
-        struct sched_flow *flow = s->slots[s->ready.entries[0].slot];
+        struct sched_flow *flow = s->ready.entries[0].flow;
         if (has_room(s, flow))
             return flow->queue.head;
-        heap_remove(&s->ready, flow->slot);
-        heap_push(&s->parked, flow->slot, ratio(s, flow), 0, sched_flow_head(flow)->sequence);
+        heap_remove(&s->ready, flow);
+        heap_push(&s->parked, flow, ratio(s, flow), sched_flow_head(flow)->sequence);
     }
     return NULL;
 }

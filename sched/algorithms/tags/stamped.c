@@ -37,7 +37,7 @@ void stamped_put_back(struct sched *s, struct sched_item *item)
 {
     struct sched_flow *flow = item->flow;
 
-    tags_put_back(flow, item);
+    tags_put_back(s, flow, item);
     item->aside = item->start;
     queue_push_front(&flow->queue, item);
     s->ops->place(s, flow);

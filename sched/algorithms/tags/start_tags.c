@@ -7,14 +7,14 @@
  */
 #include "sched/algorithms/tags/start_tags.h"
 
-static void push(struct sched *s, const struct sched_flow *flow)
+static void push(struct sched *s, struct sched_flow *flow)
 {
-    heap_push(&s->ready, flow->slot, flow->tag, 0, sched_flow_head(flow)->sequence);
+    heap_push(&s->ready, flow, flow->tag, sched_flow_head(flow)->sequence);
 }
 
-static void rekey(struct sched *s, const struct sched_flow *flow)
+static void rekey(struct sched *s, struct sched_flow *flow)
 {
-    heap_rekey(&s->ready, flow->slot, flow->tag, 0, sched_flow_head(flow)->sequence);
+    heap_rekey(&s->ready, flow, flow->tag, sched_flow_head(flow)->sequence);
 }
 
 void start_tags_enter(struct sched *s)
@@ -44,29 +44,29 @@ void start_tags_queue(struct sched *s, struct sched_item *item)
 struct sched_item *start_tags_peek(struct sched *s)
 {
     assert(s->ready.count > 0);
-    return s->slots[s->ready.entries[0].slot]->queue.head;
+    return s->ready.entries[0].flow->queue.head;
 }
 
 void start_tags_take(struct sched *s, struct sched_item *item)
 {
     struct sched_flow *flow = item->flow;
 
-    assert(flow->queue.head == item && s->ready.entries[0].slot == flow->slot);
+    assert(flow->queue.head == item && s->ready.entries[0].flow == flow);
     queue_pop_front(&flow->queue);
     tags_take(s, flow, item);
     if (flow->queue.head != NULL)
         rekey(s, flow);
     else
-        heap_remove(&s->ready, flow->slot);
+        heap_remove(&s->ready, flow);
 }
 
 void start_tags_put_back(struct sched *s, struct sched_item *item)
 {
     struct sched_flow *flow = item->flow;
 
-    tags_put_back(flow, item);
+    tags_put_back(s, flow, item);
     queue_push_front(&flow->queue, item);
-    if (heap_has(&s->ready, flow->slot))
+    if (heap_has(&s->ready, flow))
         rekey(s, flow);
     else
         push(s, flow);
@@ -87,7 +87,7 @@ void start_tags_remove(struct sched *s, struct sched_item *item)
     if (flow->queue.head != NULL)
         rekey(s, flow);
     else
-        heap_remove(&s->ready, flow->slot);
+        heap_remove(&s->ready, flow);
 }
 
 void tags_correct(struct sched_flow *flow, const struct sched_item *item, uint64_t true_cost)

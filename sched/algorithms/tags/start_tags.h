@@ -74,10 +74,14 @@ static inline void tags_heed_arrival(struct sched_flow *flow)
     }
 }
 
-/* An item returns to the head of its queue, its charge undone. */
-static inline void tags_put_back(struct sched_flow *flow, const struct sched_item *item)
+/*
+ * An item returns to the head of its queue, its charge undone; but no tag goes further back than
+ * VTIME_LAG before v, so that tags stay comparable however many large requests return.
+ */
+static inline void tags_put_back(const struct sched *s, struct sched_flow *flow,
+                                 const struct sched_item *item)
 {
-    flow->tag -= item->finish - item->start;
+    flow->tag = vtime_later(flow->tag - (item->finish - item->start), s->vtime - VTIME_LAG);
 }
 
 /* The true cost of an item that has ended. */

@@ -242,7 +242,7 @@ static void twodfq_put_back(struct sched *s, struct sched_item *item)
     limit_ahead(s);
     if (flow->queue.head != NULL)
         pull(s, flow);
-    tags_put_back(flow, item);
+    tags_put_back(s, flow, item);
     queue_push_front(&flow->queue, item);
     push(s, flow);
 }

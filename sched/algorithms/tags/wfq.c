@@ -22,22 +22,22 @@ static uint64_t finish_of_head(const struct sched_flow *flow)
 
 static void wfq_place(struct sched *s, struct sched_flow *flow)
 {
-    const bool placed = heap_has(&s->ready, flow->slot);
+    const bool placed = heap_has(&s->ready, flow);
 
     if (flow->queue.head == NULL) {
         if (!placed)
             return;
-        heap_remove(&s->ready, flow->slot);
+        heap_remove(&s->ready, flow);
         s->speed.backlogged_weight -= flow->weight;
         return;
     }
     uint64_t finish = finish_of_head(flow);
     uint64_t sequence = flow->queue.head->sequence;
     if (placed) {
-        heap_rekey(&s->ready, flow->slot, finish, 0, sequence);
+        heap_rekey(&s->ready, flow, finish, sequence);
         return;
     }
-    heap_push(&s->ready, flow->slot, finish, 0, sequence);
+    heap_push(&s->ready, flow, finish, sequence);
     s->speed.backlogged_weight += flow->weight;
 }
 

@@ -9,88 +9,106 @@
 
 #define COUNT 200
 
-static void heap_of(struct heap *heap, uint64_t base)
+/* Flows with a head each, whose arrival number is the flow's own. */
+struct herd {
+    struct heap heap;
+    struct sched_flow flows[COUNT];
+    struct sched_item heads[COUNT];
+};
+
+/* Tags come four times, and the same tag and `low` twice. */
+static void herd_init(struct herd *herd, uint64_t base)
 {
-    *heap = (struct heap){0};
-    assert_int_equal(heap_reserve(heap, COUNT), 0);
-    for (uint32_t i = 0; i < COUNT; i++)
-        heap_push(heap, i, base + i * 67 % 50, i % 3, i);
+    heap_init(&herd->heap, offsetof(struct sched_flow, heap_place));
+    assert_int_equal(heap_reserve(&herd->heap, COUNT), 0);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        assert_int_equal(sched_flow_init(&herd->flows[i], 1), 0);
+        sched_item_init(&herd->heads[i]);
+        herd->heads[i].sequence = i;
+        herd->flows[i].queue.head = &herd->heads[i];
+        heap_push(&herd->heap, &herd->flows[i], base + i * 67 % 50, i / 100);
+    }
 }
 
-/* Takes everything out and asserts ascending (tag, tie, sequence) and that places were right. */
-static uint32_t drain(struct heap *heap, uint64_t base)
+/* Takes everything out and asserts ascending (tag, low, arrival) and that places were right. */
+static uint32_t drain(struct herd *herd, uint64_t base)
 {
+    struct heap *heap = &herd->heap;
     uint32_t taken = 0;
     struct heap_entry last = {0};
 
     for (uint32_t i = 0; i < heap->count; i++)
-        assert_int_equal(heap->position[heap->entries[i].slot], i);
+        assert_int_equal(heap->entries[i].flow->heap_place, i);
     while (heap->count > 0) {
         struct heap_entry first = heap->entries[0];
         first.tag -= base;
         if (taken > 0) {
             assert_true(first.tag >= last.tag);
             if (first.tag == last.tag)
-                assert_true(first.tie > last.tie ||
-                            (first.tie == last.tie && first.sequence > last.sequence));
+                assert_true(first.low > last.low ||
+                            (first.low == last.low &&
+                             first.flow->queue.head->sequence > last.flow->queue.head->sequence));
         }
         last = first;
-        heap_remove(heap, first.slot);
-        assert_false(heap_has(heap, first.slot));
+        heap_remove(heap, first.flow);
+        assert_false(heap_has(heap, first.flow));
         taken++;
     }
     return taken;
 }
 
-static void test_heap_sorts_by_tag_then_sequence(void **state)
+static void test_heap_sorts_by_tag_then_low_then_arrival(void **state)
 {
     (void)state;
-    struct heap heap;
-    heap_of(&heap, 0);
-    assert_int_equal(drain(&heap, 0), COUNT);
-    heap_fini(&heap);
+    struct herd herd;
+    herd_init(&herd, 0);
+    assert_int_equal(drain(&herd, 0), COUNT);
+    heap_fini(&herd.heap);
 }
 
 static void test_heap_sorts_across_the_wrap(void **state)
 {
     (void)state;
-    struct heap heap;
+    struct herd herd;
     const uint64_t bases[] = {UINT64_MAX - 25, INT64_MAX - 25};
     for (int i = 0; i < 2; i++) {
-        heap_of(&heap, bases[i]);
-        assert_int_equal(drain(&heap, bases[i]), COUNT);
-        heap_fini(&heap);
+        herd_init(&herd, bases[i]);
+        assert_int_equal(drain(&herd, bases[i]), COUNT);
+        heap_fini(&herd.heap);
     }
 }
 
 static void test_heap_removes_and_rekeys_anywhere(void **state)
 {
     (void)state;
-    struct heap heap;
-    heap_of(&heap, 0);
+    struct herd herd;
+    herd_init(&herd, 0);
     for (uint32_t i = 0; i < COUNT; i += 3)
-        heap_remove(&heap, i);
+        heap_remove(&herd.heap, &herd.flows[i]);
     for (uint32_t i = 1; i < COUNT; i += 3)
-        heap_rekey(&heap, i, (i * 31) % 90, 0, i);
-    assert_int_equal(drain(&heap, 0), COUNT - (COUNT + 2) / 3);
-    heap_fini(&heap);
+        heap_rekey(&herd.heap, &herd.flows[i], (i * 31) % 90, i);
+    assert_int_equal(drain(&herd, 0), COUNT - (COUNT + 2) / 3);
+    heap_fini(&herd.heap);
 }
 
-static void test_heap_renames_a_slot(void **state)
+static void test_a_flow_is_in_the_heap_that_it_was_put_into(void **state)
 {
     (void)state;
-    struct heap heap;
-    heap_of(&heap, 0);
-    const uint64_t tag = heap.entries[heap.position[COUNT - 1]].tag;
-    heap_remove(&heap, 5);
-    heap_rename(&heap, COUNT - 1, 5);
-    assert_false(heap_has(&heap, COUNT - 1));
-    assert_int_equal(heap.entries[heap.position[5]].tag, tag);
-    heap_remove(&heap, 7);
-    heap_rename(&heap, 7, COUNT - 1); /* not in the heap: nothing to do */
-    assert_false(heap_has(&heap, COUNT - 1));
-    assert_int_equal(drain(&heap, 0), COUNT - 2);
-    heap_fini(&heap);
+    struct herd herd;
+    struct heap other;
+    heap_init(&other, offsetof(struct sched_flow, heap_place));
+    assert_int_equal(heap_reserve(&other, COUNT), 0);
+    herd_init(&herd, 0);
+    assert_false(heap_has(&other, &herd.flows[5]));
+    heap_remove(&herd.heap, &herd.flows[5]);
+    heap_push(&other, &herd.flows[5], 0, 0);
+    assert_true(heap_has(&other, &herd.flows[5]));
+    assert_false(heap_has(&herd.heap, &herd.flows[5]));
+    heap_clear(&other);
+    assert_false(heap_has(&other, &herd.flows[5]));
+    assert_int_equal(drain(&herd, 0), COUNT - 1);
+    heap_fini(&other);
+    heap_fini(&herd.heap);
 }
 
 static void test_heap_gives_memory_back(void **state)
@@ -159,10 +177,10 @@ static void test_comparison_across_the_wrap(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_heap_sorts_by_tag_then_sequence),
+        cmocka_unit_test(test_heap_sorts_by_tag_then_low_then_arrival),
         cmocka_unit_test(test_heap_sorts_across_the_wrap),
         cmocka_unit_test(test_heap_removes_and_rekeys_anywhere),
-        cmocka_unit_test(test_heap_renames_a_slot),
+        cmocka_unit_test(test_a_flow_is_in_the_heap_that_it_was_put_into),
         cmocka_unit_test(test_heap_gives_memory_back),
         cmocka_unit_test(test_charges_do_not_lose_their_rests),
         cmocka_unit_test(test_refund_undoes_a_charge_exactly),
