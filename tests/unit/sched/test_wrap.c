@@ -144,6 +144,34 @@ static void test_sum_of_refunds_does_not_wrap(void **state)
     fixture_destroy(fx);
 }
 
+/* Twelve of the largest requests are sent and all taken back, more than the tags' range in one go.
+ */
+static void test_largest_requests_taken_back_go_first_all_the_same(void **state)
+{
+    (void)state;
+    const enum sched_algorithm algorithms[] = {SCHED_ALGORITHM_SFQD,   SCHED_ALGORITHM_MINSFQD,
+                                               SCHED_ALGORITHM_FSFQ,   SCHED_ALGORITHM_HYBRID,
+                                               SCHED_ALGORITHM_MCLOCK, SCHED_ALGORITHM_2DFQ};
+    for (size_t a = 0; a < sizeof(algorithms) / sizeof(algorithms[0]); a++) {
+        struct fixture *fx = fixture_create(algorithms[a], 12, equal);
+        const struct sched_options options = {.slack = 12};
+        struct sched_item *sent[12];
+        assert_int_equal(sched_set_options(fx->s, &options), 0);
+        fixture_add(fx, 0, 12, SCHED_COST_MAX);
+        for (int i = 0; i < 12; i++)
+            assert_non_null(sent[i] = sched_dispatch(fx->s, 0));
+        for (int i = 12; i > 0; i--)
+            sched_requeue_front(fx->s, sent[i - 1]);
+        fixture_add(fx, 1, 3, 1);
+        assert_ptr_equal(sched_dispatch(fx->s, 0), sent[0]);
+        int rest = 0;
+        while (sched_dispatch(fx->s, 0) != NULL)
+            rest++;
+        assert_int_equal(rest, 11);
+        fixture_destroy(fx);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -152,6 +180,7 @@ int main(void)
         cmocka_unit_test(test_crowd_gone_idle_starts_at_virtual_time),
         cmocka_unit_test(test_sum_of_corrections_does_not_wrap),
         cmocka_unit_test(test_sum_of_refunds_does_not_wrap),
+        cmocka_unit_test(test_largest_requests_taken_back_go_first_all_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
