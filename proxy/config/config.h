@@ -205,6 +205,7 @@ struct config_flow {
     uint32_t weight_min, weight_max;
     struct config_match match;
     enum config_flow_by by;
+    bool implicit;         /* the file does not name it: see default_flow */
     const char *by_header; /* header name when by is CONFIG_FLOW_BY_HEADER, else NULL */
     /* How many instances `by` may make at a time; further keys share one more. */
     uint32_t key_limit;

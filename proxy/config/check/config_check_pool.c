@@ -134,6 +134,7 @@ static void add_default_flow(struct config_pool *pool)
         .weight = 1,
         .match.procedure = CONFIG_CLASS_ANY,
         .by = CONFIG_FLOW_BY_NOTHING,
+        .implicit = true,
         .burst_is_auto = true,
         .weight_min = 1,
         .weight_max = CONFIG_WEIGHT_SPAN,

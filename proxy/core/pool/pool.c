@@ -264,7 +264,7 @@ static struct flow *unkeyed_flow(struct flow_class *class, struct lane *lane)
         class->lane_flow_count = count;
     }
     if (class->lane_flows[lane->index] == NULL)
-        class->lane_flows[lane->index] = make_flow(class, lane, !class->keyed);
+        class->lane_flows[lane->index] = make_flow(class, lane, class->reserves);
     return class->lane_flows[lane->index];
 }
 
@@ -299,24 +299,27 @@ static void settle_classes(struct pool *pool)
         {
             if (class->removed)
                 leave_lane(class, lane);
-            else if (!class->keyed)
+            else if (class->reserves)
                 unkeyed_flow(class, lane);
         }
     }
 }
 
-/* What a class without keys has in a lane is pinned, with them it is made when it is needed. */
-static void set_keyed(struct flow_class *class, bool keyed)
+/* What a declared class without keys has in a lane is pinned; the others' is made when needed. */
+static void set_kind(struct flow_class *class, const struct config_flow *config)
 {
+    const bool keyed = config->by != CONFIG_FLOW_BY_NOTHING;
+    const bool reserves = !keyed && !config->implicit;
     struct lane *lane;
 
-    if (class->keyed != keyed) {
+    if (class->keyed != keyed || class->reserves != reserves) {
         TAILQ_FOREACH(lane, &class->pool->lanes, link)
         {
             leave_lane(class, lane);
         }
     }
     class->keyed = keyed;
+    class->reserves = reserves;
 }
 
 static void configure_classes(struct pool *pool, const struct config_pool *config)
@@ -331,7 +334,7 @@ static void configure_classes(struct pool *pool, const struct config_pool *confi
         const struct config_flow *flow = &config->flows[i];
         class = revive_or_add_class(pool, flow->name);
         class->removed = false;
-        set_keyed(class, flow->by != CONFIG_FLOW_BY_NOTHING);
+        set_kind(class, flow);
         class->key_limit = flow->key_limit;
         class->burst_is_auto = flow->burst_is_auto;
         pool_set_class_weight(class, flow->weight);

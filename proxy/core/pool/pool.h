@@ -71,6 +71,7 @@ struct flow_class {
     unsigned terms_in_use;
     bool burst_is_auto; /* the burst follows from the limit */
     bool keyed;         /* its instances are made by key and retired when idle */
+    bool reserves;      /* declared and without keys: it is there while it has no requests */
     bool removed;
     uint32_t key_limit;
     struct flow **lane_flows; /* by lane index: the instance without a key; of keyed ones NULL
