@@ -16,7 +16,7 @@ struct outcome {
 
 static struct outcome run(const char *algorithm, enum distribution_kind kind)
 {
-    static struct flow_spec flows[2 * EACH];
+    struct flow_spec *flows = test_calloc(2 * EACH, sizeof(*flows));
     char error[FLOW_ERROR_BYTES];
     struct outcome outcome = {0};
     double work[2] = {0};
@@ -49,6 +49,7 @@ static struct outcome run(const char *algorithm, enum distribution_kind kind)
     }
     outcome.share = work[0] / (work[0] + work[1]);
     sim_destroy(sim);
+    test_free(flows);
     print_message("%s: small requests: mean %.1f ms, p99 %.1f ms, share %.3f\n", algorithm,
                   outcome.mean_ms, outcome.p99_ms, outcome.share);
     return outcome;
