@@ -212,13 +212,13 @@ static inline void sched_fetch_flows(const struct sched *s)
         return;
     for (unsigned i = 1; i <= 4; i++) {
         const struct sched_flow *flow = s->ready.entries[i].flow;
-        __builtin_prefetch(flow);
-        __builtin_prefetch(&flow->outstanding_cost);
+        __builtin_prefetch(flow, 1);
+        __builtin_prefetch(&flow->outstanding_cost, 1);
     }
     const struct sched_item *head = s->ready.entries[0].flow->queue.head;
-    __builtin_prefetch(head);
-    __builtin_prefetch(&head->state);
-    __builtin_prefetch(&s->ready.entries[0].flow->queue.tail->next);
+    __builtin_prefetch(head, 1);
+    __builtin_prefetch(&head->state, 1);
+    __builtin_prefetch(&s->ready.entries[0].flow->queue.tail->next, 1);
 }
 
 static inline void sched_fetch_second(const struct sched *s)
@@ -226,7 +226,7 @@ static inline void sched_fetch_second(const struct sched *s)
     if (s->ready.count < SCHED_FETCH_FROM)
         return;
     const struct sched_item *head = s->ready.entries[0].flow->queue.head;
-    __builtin_prefetch(head->next);
+    __builtin_prefetch(head->next, 1);
 }
 
 /* Makes room in every heap that `ops` needs for `count` flows. 0 or -ENOMEM. */
