@@ -381,8 +381,9 @@ int sched_flow_set_weight(struct sched *s, struct sched_flow *flow, uint32_t wei
 /*
  * What the flow was promised; NULL: nothing (no limit, no reservation, deadline = arrival). The
  * terms must stay in place while the flow is attached. To be called again whenever their contents
- * change, before any other call. The flow need not be attached. 0, or -EINVAL when a value is out
- * of range (the old terms stay).
+ * change, before any other call. Reservation and limit begin anew then, so that what was charged at
+ * a limit that was too low holds nobody back at the next. The flow need not be attached. 0, or
+ * -EINVAL when a value is out of range (the old terms stay).
  */
 int sched_flow_set_terms(struct sched_flow *flow, const struct sched_terms *terms);
 

@@ -388,10 +388,17 @@ int sched_flow_set_terms(struct sched_flow *flow, const struct sched_terms *term
          terms->limit_per_s > SCHED_RATE_MAX || terms->burst > SCHED_COST_MAX))
         return -EINVAL;
     flow->terms = terms;
+    flow->reserve_ns = 0;
+    flow->limit_ns = 0;
     flow->reserve_rest = 0;
     flow->limit_rest = 0;
-    if (flow->sched != NULL && flow->sched->ops->changed != NULL)
-        flow->sched->ops->changed(flow->sched, flow);
+    struct sched *s = flow->sched;
+    if (s != NULL && flow->place == FLOW_COOLING) {
+        heap_remove(&s->cooling, flow);
+        owe_or_retire(s, flow);
+    }
+    if (s != NULL && s->ops->changed != NULL)
+        s->ops->changed(s, flow);
     return 0;
 }
 

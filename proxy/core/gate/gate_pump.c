@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RETIRE_PER_PUMP 8
+#define RETIRE_PER_PUMP 32
 
 static void on_dispatch_message(struct loop *loop, struct loop_message *message);
 static void on_queue_timeout(struct timer *timer, uint64_t now_ns);
@@ -261,6 +261,7 @@ struct pump_result {
     struct exchange_list dispatched;
     struct exchange_list released;
     uint64_t wake_ns;
+    bool more_to_retire; /* keyed flows, for the next pump */
 };
 
 static void pump_locked(struct gate_side *side, struct pump_result *result, uint64_t now_ns)
@@ -293,7 +294,7 @@ static void pump_locked(struct gate_side *side, struct pump_result *result, uint
     {
         if (sched_queued(lane->sched) > 0 && gate_lane_is_out(lane, now_ns))
             flush_lane(side, lane, &result->refused, now_ns);
-        pool_retire_flows(lane, RETIRE_PER_PUMP, now_ns);
+        result->more_to_retire |= pool_retire_flows(lane, RETIRE_PER_PUMP, now_ns);
     }
     /* Most were dispatched at once and never need the timer. */
     STAILQ_FOREACH(exchange, &waiting, submit_link)
@@ -310,7 +311,7 @@ static void pump(struct loop *loop, struct turn_hook *hook)
     struct pool *pool = side->pool;
     struct pump_result result = {STAILQ_HEAD_INITIALIZER(result.refused),
                                  STAILQ_HEAD_INITIALIZER(result.dispatched),
-                                 STAILQ_HEAD_INITIALIZER(result.released), SCHED_NEVER_NS};
+                                 STAILQ_HEAD_INITIALIZER(result.released), SCHED_NEVER_NS, false};
     struct exchange *exchange;
 
     pthread_mutex_lock(&pool->lock);
@@ -318,6 +319,9 @@ static void pump(struct loop *loop, struct turn_hook *hook)
     pthread_mutex_unlock(&pool->lock);
 
     gate_wake_arm(side, result.wake_ns);
+    /* In another turn, so that the loop gets to its other work in between. */
+    if (result.more_to_retire)
+        gate_kick(pool);
     for (unsigned i = 0; i < pool->side_count; i++) {
         struct gate_batch *batch = &side->batches[i];
         if (batch->first != NULL)

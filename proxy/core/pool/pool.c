@@ -223,6 +223,9 @@ static void apply_terms(struct lane *lane, struct flow_class *class, struct sche
 
 void pool_set_class_terms(struct flow_class *class, const struct sched_terms *terms)
 {
+    /* New terms begin anew, old ones go on: a reload is to be no amnesty. */
+    if (memcmp(&class->terms[class->terms_in_use], terms, sizeof(*terms)) == 0)
+        return;
     /* Of several instances each is told in its turn, and may be looked at with the old ones before.
      */
     unsigned other = 1 - class->terms_in_use;
@@ -383,17 +386,18 @@ static void forget_flow(struct lane *lane, struct flow *flow)
     free(flow);
 }
 
-void pool_retire_flows(struct lane *lane, unsigned budget, uint64_t now_ns)
+bool pool_retire_flows(struct lane *lane, unsigned budget, uint64_t now_ns)
 {
     struct sched_flow *idle;
 
     if (lane->flows == NULL)
-        return;
+        return false;
     /* Rates are forgotten with time, of which a scheduler hears with requests. */
     if (sched_queued(lane->sched) == 0)
         sched_dispatch(lane->sched, now_ns);
-    while (budget-- > 0 && (idle = sched_retire_next(lane->sched)) != NULL)
+    for (; budget > 0 && (idle = sched_retire_next(lane->sched)) != NULL; budget--)
         forget_flow(lane, container_of(idle, struct flow, sched));
+    return budget == 0;
 }
 
 void pool_drop_flow(struct exchange *exchange)

@@ -186,8 +186,8 @@ struct flow *pool_flow_for(struct exchange *exchange);
  * with its last one. Under the lock. */
 void pool_flow_ended(struct exchange *exchange);
 
-/* Forgets up to `budget` idle keyed instances. Under the lock. */
-void pool_retire_flows(struct lane *lane, unsigned budget, uint64_t now_ns);
+/* Forgets up to `budget` idle keyed instances; true when there may be more. Under the lock. */
+bool pool_retire_flows(struct lane *lane, unsigned budget, uint64_t now_ns);
 
 /* The exchange was not queued: forgets its instance when that was made for it alone, since nothing
  * would retire it. Under the lock. */

@@ -76,6 +76,8 @@ static inline void lockstep_set_terms(struct lockstep *p, int flow)
             terms->burst = lockstep_draw(p, 0, p->oracle.arithmetic.largest_cost);
     }
     f->terms = *terms;
+    f->reservation = 0;
+    f->limit = 0;
     property_check(p->seed, sched_flow_set_terms(&p->flows[flow], plain ? NULL : terms) == 0);
 }
 

@@ -572,7 +572,7 @@ static void keyed_instances_have_the_terms_of_their_class(void **state)
     }
     settle_all(&world);
     assert_int_equal(count_dispatched(requests, 6), 2);
-    assert_int_equal(admin_set_flow(world.runtime, "farm", "users", "burst", "1", why, 256), 0);
+    assert_int_equal(admin_set_flow(world.runtime, "farm", "users", "limit", "2/s", why, 256), 0);
     settle_all(&world);
     assert_int_equal(count_dispatched(requests, 6), 4);
     assert_int_equal(admin_set_flow(world.runtime, "farm", "users", "limit", "none", why, 256), 0);

@@ -105,9 +105,10 @@ static void test_new_limits_hold_for_what_waits(void **state)
     fixture_add(fx, 0, 3, 1);
     assert_int_equal(fixture_send(fx), 0);
     assert_int_equal(fixture_send(fx), -1);
-    fixture_promise(fx, 0, (struct sched_terms){.limit_per_s = 100, .burst = 1});
+    fixture_promise(fx, 0, (struct sched_terms){.limit_per_s = 200});
     assert_int_equal(fixture_send(fx), 1);
     assert_int_equal(fixture_send(fx), -1);
+    assert_int_equal(sched_wake_ns(fx->s), 5 * MS);
     fixture_promise(fx, 0, (struct sched_terms){0});
     assert_int_equal(fixture_send(fx), 2);
     fixture_destroy(fx);

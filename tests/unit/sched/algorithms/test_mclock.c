@@ -85,9 +85,24 @@ static void test_a_reservation_goes_before_the_limit(void **state)
     fx->now_ns = 5 * MS;
     assert_int_equal(fixture_send(fx), 1);
     assert_true(by_reservation(fx, 1));
-    fixture_promise(fx, 0, (struct sched_terms){.limit_per_s = 50});
+    assert_int_equal(fx->flows[0].limit_ns, 40 * MS);
+    fixture_destroy(fx);
+}
+
+/* What was charged at a limit that was too low does not hold up what comes under the next one. */
+static void test_new_terms_begin_anew(void **state)
+{
+    (void)state;
+    struct fixture *fx = fixture_create(SCHED_ALGORITHM_MCLOCK, 8, (const uint32_t[]){1, 0});
+    fixture_promise(fx, 0, (struct sched_terms){.limit_per_s = 1});
+    fixture_add(fx, 0, 1, 1000000);
+    fixture_add(fx, 0, 2, 1);
+    assert_int_equal(fixture_send(fx), 0);
     assert_int_equal(fixture_send(fx), -1);
-    assert_int_equal(sched_wake_ns(fx->s), 40 * MS);
+    fixture_promise(fx, 0, (struct sched_terms){.limit_per_s = 100});
+    assert_int_equal(fixture_send(fx), 1);
+    assert_int_equal(fixture_send(fx), -1);
+    assert_int_equal(sched_wake_ns(fx->s), 10 * MS);
     fixture_destroy(fx);
 }
 
@@ -171,6 +186,7 @@ int main(void)
         cmocka_unit_test(test_counts_of_a_second),
         cmocka_unit_test(test_limit_holds_and_names_its_time),
         cmocka_unit_test(test_a_reservation_goes_before_the_limit),
+        cmocka_unit_test(test_new_terms_begin_anew),
         cmocka_unit_test(test_refusing_at_the_limit),
         cmocka_unit_test(test_queue_limits_are_tested_before_the_rate),
         cmocka_unit_test(test_reservations_do_not_carry_the_clock_away),
