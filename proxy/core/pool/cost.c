@@ -7,7 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-#define SAMPLE_MAX (UINT64_C(1) << 48)
+#define SAMPLE_MAX     (UINT64_C(1) << 48)
+#define ANNOUNCED_PART 4 /* of the depth that an announced body may count for */
 
 /* ------------------------------------------------------------------ running means */
 
@@ -145,6 +146,21 @@ static void set_table_cost(struct exchange *exchange, const struct config_cost *
     exchange->cost = table_cost(cost, rate, bytes);
 }
 
+/*
+ * An announced body is not there yet. Where the depth counts cost, a client could otherwise claim
+ * all of it with one header field, for as long as it takes its time with the body.
+ */
+static uint64_t believed(const struct exchange *exchange, uint64_t without_body)
+{
+    const struct config_pool *config = exchange->pool->config;
+    uint64_t depth = config->depth != 0 ? config->depth : config->depth_of_servers;
+    uint64_t most = depth / ANNOUNCED_PART > without_body ? depth / ANNOUNCED_PART : without_body;
+
+    if (config->depth_unit != CONFIG_DEPTH_COST || exchange->cost < most)
+        return exchange->cost;
+    return most;
+}
+
 void cost_estimate_http(struct exchange *exchange, const struct http1_head *head,
                         struct config_cost_rate rate)
 {
@@ -156,9 +172,11 @@ void cost_estimate_http(struct exchange *exchange, const struct http1_head *head
         break;
     case CONFIG_COST_BYTES:
         exchange->cost = byte_cost(cost, head->content_length);
+        exchange->cost = believed(exchange, byte_cost(cost, 0));
         break;
     case CONFIG_COST_TABLE:
         set_table_cost(exchange, cost, rate, head->content_length);
+        exchange->cost = believed(exchange, table_cost(cost, rate, 0));
         break;
     case CONFIG_COST_HEADER:
         exchange->cost = header_estimate(exchange, cost, head);

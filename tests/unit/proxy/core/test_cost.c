@@ -278,6 +278,43 @@ static void a_table_goes_by_size_too(void **state)
     world_close(&world);
 }
 
+/* One field of a request can't claim all of a depth that counts cost. */
+static void an_announced_body_counts_for_a_part_of_the_depth(void **state)
+{
+    static const struct {
+        const char *pool;
+        uint64_t small, large;
+    } rows[] = {
+        {"depth-unit: cost, cost: { by: bytes, bytes-unit: 1KiB }", 3, 25},
+        {"cost: { by: bytes, bytes-unit: 1KiB }", 3, 9765627},
+        {"depth-unit: cost, cost: { by: table, bytes-unit: 1KiB, table: { PUT: 40 }, "
+         "per-size: { PUT: 1 } }",
+         40, 40},
+    };
+    char text[512];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        snprintf(text, sizeof(text),
+                 "workers: 1\n"
+                 "listeners: [{ name: web, bind: '127.0.0.1:0', protocol: http, pool: farm }]\n"
+                 "pools: [{ name: farm, servers: [{ address: '127.0.0.1:1', depth: 100 }], %s,\n"
+                 "  flows: [{ name: large }] }]\n",
+                 rows[i].pool);
+        struct world world = world_open(text);
+        struct request request;
+
+        send_request(&request, &world, "PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 1025\r\n\r\n");
+        assert_int_equal(request.exchange.cost, rows[i].small);
+        end_request(&request, &world, NULL, OUTCOME_ABORTED);
+        send_request(&request, &world,
+                     "PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 10000000001\r\n\r\n");
+        assert_int_equal(request.exchange.cost, rows[i].large);
+        end_request(&request, &world, NULL, OUTCOME_ABORTED);
+        world_close(&world);
+    }
+}
+
 /* ------------------------------------------------------------------ shares */
 
 static uint64_t next_random(uint64_t *state)
@@ -336,6 +373,7 @@ int main(void)
         cmocka_unit_test(time_is_measured_from_dispatch_to_end),
         cmocka_unit_test(a_slot_on_another_loop_never_costs_ages),
         cmocka_unit_test(a_table_goes_by_size_too),
+        cmocka_unit_test(an_announced_body_counts_for_a_part_of_the_depth),
         cmocka_unit_test(shares_follow_what_replies_say),
     };
 
