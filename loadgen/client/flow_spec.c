@@ -11,6 +11,7 @@
 #include "protocols/rpc/nfs3.h"
 
 #define MAX_COST       1000000U
+#define MAX_RATE_PER_S 1e8 /* gaps that the clock's nanoseconds can still tell apart */
 #define MAX_WHOLE_RATE 1e9
 #define BOTH           (FLOW_SENT | FLOW_SIMULATED)
 
@@ -71,7 +72,8 @@ static bool set_target(struct flow_spec *spec, const char *value)
 static bool set_rate(struct flow_spec *spec, const char *value)
 {
     spec->open_loop = true;
-    return units_parse_rate_per_s(value, &spec->arrival.rate_per_s) == 0;
+    return units_parse_rate_per_s(value, &spec->arrival.rate_per_s) == 0 &&
+           spec->arrival.rate_per_s <= MAX_RATE_PER_S;
 }
 
 static bool set_arrival(struct flow_spec *spec, const char *value)
@@ -262,7 +264,8 @@ static const struct key keys[] = {
      "shown in tables (default: flow1, flow2...)"},
     {"proto", FLOW_SENT, set_protocol, "http or nfs", "default http"},
     {"target", FLOW_SENT, set_target, "HOST:PORT that resolves", "where the requests go; required"},
-    {"rate", BOTH, set_rate, "a rate above 0, as 120/s", "open loop at this rate (while on)"},
+    {"rate", BOTH, set_rate, "a rate above 0 and up to 100M/s, as 120/s",
+     "open loop at this rate (while on)"},
     {"arrival", BOTH, set_arrival, "poisson or constant",
      "gaps between requests (default poisson)"},
     {"on", BOTH, set_on, "a time above 0, as 5s", "length of ON phases; needs off"},
