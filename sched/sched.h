@@ -439,7 +439,8 @@ uint64_t sched_wake_ns(const struct sched *s);
 /*
  * Takes back an OUTSTANDING item that could not be sent: it becomes QUEUED at the head of its flow,
  * its charge undone, and requests behind it keep their tags. Queue limits do not apply. To put
- * several back in order, hand them in latest first. The virtual time does not go back.
+ * several back in order, hand them in latest first. The virtual time does not go back. Of what is
+ * taken back at a time, no more than 2^40 of cost / weight keeps its turn.
  */
 void sched_requeue_front(struct sched *s, struct sched_item *item);
 
