@@ -52,6 +52,31 @@ static void keyed_flows_go_when_idle(void **state)
     world_close(&world);
 }
 
+/* Nobody needs to send anything for what many have left behind to go. */
+static void many_keyed_flows_go_by_themselves(void **state)
+{
+    struct world world =
+        world_open("workers: 1\n"
+                   "listeners: [{ name: web, bind: '127.0.0.1:0', protocol: http, pool: farm }]\n"
+                   "pools:\n"
+                   "  - name: farm\n"
+                   "    servers: [{ address: '127.0.0.1:1', depth: 1000 }]\n"
+                   "    flows: [{ name: users, by: client-address }]\n");
+    struct request *requests = test_calloc(300, sizeof(*requests));
+
+    (void)state;
+    for (unsigned i = 0; i < 300; i++)
+        submit_key(&requests[i], &world, i);
+    settle_all(&world);
+    assert_int_equal(pool_find_class(pool_of(&world), "users")->instances, 300);
+    finish_all(requests, 300, &world);
+    for (unsigned turn = 0; turn < 20; turn++)
+        settle_all(&world);
+    assert_int_equal(pool_find_class(pool_of(&world), "users")->instances, 0);
+    test_free(requests);
+    world_close(&world);
+}
+
 static void keys_beyond_the_limit_share_one_instance(void **state)
 {
     struct world world = world_open(KEYED(1000));
@@ -205,6 +230,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keyed_flows_go_when_idle),
+        cmocka_unit_test(many_keyed_flows_go_by_themselves),
         cmocka_unit_test(keys_beyond_the_limit_share_one_instance),
         cmocka_unit_test(refused_requests_leave_no_flow),
         cmocka_unit_test(cancelled_requests_leave_no_flow),
