@@ -50,6 +50,15 @@ static inline uint64_t tags_next(struct sched_flow *flow, uint64_t start, uint64
     return charged < 0 ? start : start + (uint64_t)charged;
 }
 
+/* What the head will be charged at the flow's present weight. */
+static inline uint64_t tags_charge_of_head(const struct sched_flow *flow)
+{
+    unsigned __int128 exact =
+        (unsigned __int128)sched_flow_head(flow)->cost * flow->reciprocal + flow->tag_rest;
+
+    return (uint64_t)(exact >> VTIME_REST_BITS);
+}
+
 /* The head has just left its flow's queue: it gets its tags, and the flow the next one's. */
 static inline void tags_take(struct sched *s, struct sched_flow *flow, struct sched_item *item)
 {

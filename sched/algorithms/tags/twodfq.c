@@ -38,18 +38,9 @@
 
 #define WORD_BITS 64U
 
-/* c / w of the head, in the last place of tags. */
-static uint64_t size_of_head(const struct sched_flow *flow)
-{
-    unsigned __int128 charge =
-        (unsigned __int128)sched_flow_head(flow)->cost * flow->reciprocal + flow->tag_rest;
-
-    return (uint64_t)(charge >> VTIME_REST_BITS);
-}
-
 static void push(struct sched *s, struct sched_flow *flow)
 {
-    uint64_t size = size_of_head(flow);
+    uint64_t size = tags_charge_of_head(flow);
 
     flow->group = size != 0 ? WORD_BITS - 1 - (unsigned)__builtin_clzll(size) : 0;
     pairing_push(&s->spread.root[flow->group], flow);
@@ -120,7 +111,7 @@ static struct sched_item *twodfq_peek(struct sched *s)
         return NULL;
     for (uint64_t left = s->spread.occupied; left != 0; left &= left - 1) {
         const struct sched_flow *flow = s->spread.root[__builtin_ctzll(left)];
-        uint64_t size = size_of_head(flow);
+        uint64_t size = tags_charge_of_head(flow);
         uint64_t finish = flow->tag + size;
         uint64_t lead = (uint64_t)((unsigned __int128)size * part / whole);
         if (vtime_before(vtime, flow->tag - lead))

@@ -12,14 +12,6 @@
 #include "sched/algorithms/tags/fluid.h"
 #include "sched/algorithms/tags/stamped.h"
 
-static uint64_t finish_of_head(const struct sched_flow *flow)
-{
-    unsigned __int128 charge =
-        (unsigned __int128)sched_flow_head(flow)->cost * flow->reciprocal + flow->tag_rest;
-
-    return flow->tag + (uint64_t)(charge >> VTIME_REST_BITS);
-}
-
 static void wfq_place(struct sched *s, struct sched_flow *flow)
 {
     const bool placed = heap_has(&s->ready, flow);
@@ -31,7 +23,7 @@ static void wfq_place(struct sched *s, struct sched_flow *flow)
         s->speed.backlogged_weight -= flow->weight;
         return;
     }
-    uint64_t finish = finish_of_head(flow);
+    uint64_t finish = flow->tag + tags_charge_of_head(flow);
     uint64_t sequence = flow->queue.head->sequence;
     if (placed) {
         heap_rekey(&s->ready, flow, finish, sequence);
