@@ -23,7 +23,7 @@ FUZZ_CC := clang
 WARNINGS := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 DEFINES := -D_GNU_SOURCE
 # Only when the packages are there: `make deps` and `make help` work before them.
-PKGS := libevent_core libevent_extra libtirpc libcyaml jansson
+PKGS := libevent_core libevent_extra libtirpc libcyaml jansson openssl libnghttp2 yaml-0.1
 PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 OPTIMISE := $(if $(SANITIZER),-O1 -fno-omit-frame-pointer,-O2)
 CFLAGS = -std=gnu11 -g $(OPTIMISE) $(WARNINGS) $(DEFINES) -I. $(PKG_CFLAGS) -pthread \
@@ -32,7 +32,7 @@ LDFLAGS = -pthread $(if $(SANITIZER),-fsanitize=$(SANITIZER))
 LIBS_sched := -lm
 LIBS_protocols := $(LIBS_sched)
 LIBS_proxy = $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lm
-LIBS_loadgen = $(shell pkg-config --libs libevent_core jansson 2>/dev/null) -lm
+LIBS_loadgen = $(shell pkg-config --libs libevent_core jansson openssl libnghttp2 yaml-0.1 2>/dev/null) -lm
 LIBS_bench = $(LIBS_loadgen)
 
 # ---------------------------------------------------------------- rooms and what each may use
@@ -203,7 +203,7 @@ DEPS := build-essential pkg-config libevent-dev libtirpc-dev libcyaml-dev libyam
         libcmocka-dev libhttp-parser-dev clang clang-tidy clang-format libclang-rt-14-dev llvm-14 \
         python3 python3-pytest python3-yaml nginx-light haproxy nfs-ganesha nfs-ganesha-vfs libnfs-utils libnfs-dev rpcbind \
         user-mode-linux busybox-static nfs-common curl wrk iproute2 strace procps util-linux kmod \
-        gnuplot-nox
+        gnuplot-nox libssl-dev libnghttp2-dev nghttp2-server openssl
 .PHONY: deps
 deps: ## install what is missing (Debian packages; as root or through sudo)
 	@missing=; for p in $(DEPS); do \

@@ -16,7 +16,7 @@
 #include "loadgen/base/memory.h"
 #include "loadgen/net/signals.h"
 #include "loadgen/client/flow.h"
-#include "loadgen/client/report.h"
+#include "loadgen/results/report.h"
 
 #define MAX_FLOWS      64
 #define NS_PER_S       1000000000ULL

@@ -94,7 +94,7 @@ static int read_option(struct origin_options *options, int option, const char *v
         options->slots = (uint32_t)number;
         return 0;
     case OPTION_SERVICE:
-        if (units_parse_duration_ns(value, &options->time.mean_ns) != 0)
+        if (units_parse_duration_ns(value, &options->time.mean) != 0)
             return bad_option("service", value, "a time with its unit, as 10ms");
         return 0;
     case OPTION_DISTRIBUTION:

@@ -61,7 +61,7 @@ static void job_done(struct event *event)
     disk->array->done(disk->array->owner, job);
 }
 
-static uint32_t shortest(const struct array *array)
+static uint32_t shortest(struct array *array)
 {
     uint32_t best = 0;
 
@@ -92,7 +92,7 @@ void array_submit(struct array *array, struct array_job *job)
 
 /* ---------------------------------------------------------------- jobs and streams */
 
-void array_job_init(const struct array *array, struct array_job *job, struct array_stream *stream,
+void array_job_init(struct array *array, struct array_job *job, struct array_stream *stream,
                     uint64_t units)
 {
     uint32_t disks = array->config.disks;

@@ -106,7 +106,7 @@ void array_stream_fini(struct array_stream *stream);
  * Fills in a job of `units` times the service time: all draws are made here, so that a request is
  * the same one whatever the order in which jobs are submitted later.
  */
-void array_job_init(const struct array *array, struct array_job *job, struct array_stream *stream,
+void array_job_init(struct array *array, struct array_job *job, struct array_stream *stream,
                     uint64_t units);
 
 /* Hands a job to its disk; it must stay where it is until done() is called for it. */

@@ -178,7 +178,7 @@ int sim_report_json(const char *path, const struct sim *sim, const struct sim_co
         json_pack("{s:s, s:I, s:i, s:f, s:s, s:f, s:I, s:f, s:I, s:I, s:f, s:o}", "algorithm",
                   sched_algorithm_name(config->sched.algorithm), "depth",
                   (json_int_t)config->sched.depth, "disks", (int)config->array.disks, "service_ms",
-                  (double)config->array.service.mean_ns / 1e6, "distribution",
+                  (double)config->array.service.mean / 1e6, "distribution",
                   distribution_name(config->array.service.kind), "metered_s", metered_s(config),
                   "seed", (json_int_t)config->seed, "utilisation", sim_utilisation(sim), "requests",
                   (json_int_t)sim_requests(sim), "events", (json_int_t)sim_events(sim), "wall_s",

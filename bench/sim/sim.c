@@ -44,6 +44,7 @@ struct sim_flow {
     struct arrival arrival;
     struct event next_arrival;
     struct rng think;
+    struct distribution think_time; /* a copy: a list keeps its place */
     struct client *clients;
     struct array_stream stream;
     struct sim_meter meter;
@@ -194,7 +195,7 @@ static void served(void *owner, struct array_job *job)
     request_give_back(sim, request);
     dispatch(sim);
     if (client)
-        client_pause(client, distribution_draw(&flow->spec->think, &flow->think));
+        client_pause(client, distribution_draw(&flow->think_time, &flow->think));
 }
 
 /* ---------------------------------------------------------------- where requests come from */
@@ -284,6 +285,7 @@ static int flow_begin_simulated(struct sim *sim, uint32_t number)
                                        .limit_per_s = spec->limit_per_s,
                                        .burst = spec->burst};
     histogram_reset(&flow->meter.response);
+    flow->think_time = spec->think;
     array_stream_init(&flow->stream, &sim->array, spec->sequential, seed, streams + STREAM_JOBS);
     sim->flows_ready++;
     int error = sched_flow_init(&flow->flow, spec->weight);

@@ -268,7 +268,7 @@ static int read_array_option(struct options *options, int option, const char *va
         array->disks = (uint32_t)number;
         return status;
     case OPTION_SERVICE:
-        return read_time("service", value, 1, &array->service.mean_ns);
+        return read_time("service", value, 1, &array->service.mean);
     case OPTION_DISTRIBUTION:
         if (distribution_parse(value, &array->service.kind) != 0)
             return bad_option("distribution", value, "fixed, exponential, uniform or bimodal");

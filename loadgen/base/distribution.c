@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Distributions of durations; stateless, the generator is the caller's. */
+/* Distributions; stateless but for lists, the generator is the caller's. */
 #include "loadgen/base/distribution.h"
 
 #include <errno.h>
@@ -10,11 +10,14 @@ static const char *const names[DISTRIBUTION_KINDS] = {
     [DISTRIBUTION_EXPONENTIAL] = "exponential",
     [DISTRIBUTION_UNIFORM] = "uniform",
     [DISTRIBUTION_BIMODAL] = "bimodal",
+    [DISTRIBUTION_LOGNORMAL] = "lognormal",
+    [DISTRIBUTION_PARETO] = "pareto",
+    [DISTRIBUTION_LIST] = "list",
 };
 
 int distribution_parse(const char *name, enum distribution_kind *out)
 {
-    for (int kind = 0; kind < DISTRIBUTION_KINDS; kind++) {
+    for (int kind = 0; kind <= DISTRIBUTION_BIMODAL; kind++) {
         if (strcmp(names[kind], name) == 0) {
             *out = (enum distribution_kind)kind;
             return 0;
@@ -28,9 +31,9 @@ const char *distribution_name(enum distribution_kind kind)
     return names[kind];
 }
 
-uint64_t distribution_draw(const struct distribution *distribution, struct rng *rng)
+uint64_t distribution_draw(struct distribution *distribution, struct rng *rng)
 {
-    double mean = (double)distribution->mean_ns;
+    double mean = (double)distribution->mean;
 
     switch (distribution->kind) {
     case DISTRIBUTION_EXPONENTIAL:
@@ -41,6 +44,6 @@ uint64_t distribution_draw(const struct distribution *distribution, struct rng *
         return (uint64_t)(rng_unit(rng) < 0.9 ? mean * 0.5 : mean * 5.5);
     case DISTRIBUTION_FIXED:
     default:
-        return distribution->mean_ns;
+        return distribution->mean;
     }
 }

@@ -11,37 +11,68 @@
 #define ARRIVALS_PER_TURN  256
 #define EXPIRY_INTERVAL_NS 100000000ULL
 
-/* A closed-loop client between two requests. */
+/* A closed-loop client between two requests, or a refused request before its next try. */
 struct flow_thinker {
     struct loop_timer timer;
     struct flow *flow;
     struct flow_thinker *next_free;
+    struct flow_thinker *next_made;
+    bool again;
+    struct flow_request request; /* again: what is sent again */
+};
+
+/* Of the backlog. */
+struct flow_waiting {
+    uint64_t intended_ns;
+    uint64_t number;
+    uint32_t tries;
 };
 
 /* ---------------------------------------------------------------- the backlog */
 
-static void backlog_push(struct flow *flow, uint64_t intended_ns)
+static struct flow_waiting *backlog_at(struct flow *flow, size_t place)
 {
-    if (flow->backlog_count == flow->backlog_capacity) {
-        size_t capacity = flow->backlog_capacity ? 2 * flow->backlog_capacity : 1024;
-        uint64_t *grown = memory_zeroed(capacity, sizeof(*grown));
-
-        for (size_t i = 0; i < flow->backlog_count; i++)
-            grown[i] = flow->backlog[(flow->backlog_first + i) % flow->backlog_capacity];
-        free(flow->backlog);
-        flow->backlog = grown;
-        flow->backlog_first = 0;
-        flow->backlog_capacity = capacity;
-    }
-    flow->backlog[(flow->backlog_first + flow->backlog_count) % flow->backlog_capacity] =
-        intended_ns;
-    flow->backlog_count++;
+    return &flow->backlog[(flow->backlog_first + place) % flow->backlog_capacity];
 }
 
-static void backlog_pop(struct flow *flow)
+static void backlog_room(struct flow *flow)
 {
+    if (flow->backlog_count < flow->backlog_capacity)
+        return;
+    size_t capacity = flow->backlog_capacity ? 2 * flow->backlog_capacity : 1024;
+    struct flow_waiting *grown = memory_zeroed(capacity, sizeof(*grown));
+
+    for (size_t i = 0; i < flow->backlog_count; i++)
+        grown[i] = *backlog_at(flow, i);
+    free(flow->backlog);
+    flow->backlog = grown;
+    flow->backlog_first = 0;
+    flow->backlog_capacity = capacity;
+}
+
+static void backlog_push(struct flow *flow, const struct flow_waiting *waiting)
+{
+    backlog_room(flow);
+    flow->backlog_count++;
+    *backlog_at(flow, flow->backlog_count - 1) = *waiting;
+}
+
+static void backlog_push_front(struct flow *flow, const struct flow_waiting *waiting)
+{
+    backlog_room(flow);
+    flow->backlog_first =
+        (flow->backlog_first + flow->backlog_capacity - 1) % flow->backlog_capacity;
+    flow->backlog_count++;
+    *backlog_at(flow, 0) = *waiting;
+}
+
+static struct flow_waiting backlog_pop(struct flow *flow)
+{
+    struct flow_waiting first = *backlog_at(flow, 0);
+
     flow->backlog_first = (flow->backlog_first + 1) % flow->backlog_capacity;
     flow->backlog_count--;
+    return first;
 }
 
 /* ---------------------------------------------------------------- sending */
@@ -51,9 +82,12 @@ static bool measured(const struct flow *flow, uint64_t intended_ns)
     return intended_ns >= flow->window.measure_ns;
 }
 
-static bool try_send(struct flow *flow, uint64_t intended_ns)
+static bool try_send(struct flow *flow, const struct flow_waiting *waiting)
 {
-    struct flow_request request = {.intended_ns = intended_ns, .sent_ns = loop_clock_ns()};
+    struct flow_request request = {.intended_ns = waiting->intended_ns,
+                                   .sent_ns = loop_clock_ns(),
+                                   .number = waiting->number,
+                                   .tries = waiting->tries};
 
     if (flow->in_flight >= flow->spec.concurrency)
         return false;
@@ -66,6 +100,7 @@ static bool try_send(struct flow *flow, uint64_t intended_ns)
 
 static void offer(struct flow *flow, uint64_t intended_ns)
 {
+    struct flow_waiting waiting = {.intended_ns = intended_ns, .number = flow->next_number++};
     uint64_t now_ns = loop_clock_ns();
     uint64_t late_ns = now_ns > intended_ns ? now_ns - intended_ns : 0;
 
@@ -75,10 +110,10 @@ static void offer(struct flow *flow, uint64_t intended_ns)
         if (late_ns > flow->late_max_ns)
             flow->late_max_ns = late_ns;
     }
-    if (flow->backlog_count == 0 && !flow->pumping && try_send(flow, intended_ns))
+    if (flow->backlog_count == 0 && !flow->pumping && try_send(flow, &waiting))
         return;
     flow->delayed += measured(flow, intended_ns);
-    backlog_push(flow, intended_ns);
+    backlog_push(flow, &waiting);
 }
 
 void flow_pump(struct flow *flow)
@@ -87,17 +122,11 @@ void flow_pump(struct flow *flow)
     if (flow->pumping)
         return;
     flow->pumping = true;
-    while (flow->backlog_count > 0) {
-        uint64_t intended_ns = flow->backlog[flow->backlog_first];
+    while (flow->backlog_count > 0 && flow->in_flight < flow->spec.concurrency) {
+        struct flow_waiting waiting = backlog_pop(flow);
 
-        if (flow->in_flight >= flow->spec.concurrency)
-            break;
-        backlog_pop(flow);
-        if (!try_send(flow, intended_ns)) {
-            flow->backlog_first =
-                (flow->backlog_first + flow->backlog_capacity - 1) % flow->backlog_capacity;
-            flow->backlog[flow->backlog_first] = intended_ns;
-            flow->backlog_count++;
+        if (!try_send(flow, &waiting)) {
+            backlog_push_front(flow, &waiting);
             break;
         }
     }
@@ -115,7 +144,11 @@ static void arrivals_due(struct loop_timer *timer)
         if (flow->next_arrival_ns >= flow->end_ns)
             return;
         offer(flow, flow->next_arrival_ns);
-        flow->next_arrival_ns = flow->start_ns + arrival_next_ns(&flow->arrival);
+        uint64_t next_ns = arrival_next_ns(&flow->arrival);
+
+        if (next_ns == ARRIVAL_NEVER)
+            return;
+        flow->next_arrival_ns = flow->start_ns + next_ns;
     }
     if (flow->next_arrival_ns < flow->end_ns)
         loop_timer_set(flow->loop, timer,
@@ -127,11 +160,36 @@ static void thought(struct loop_timer *timer)
     struct flow_thinker *thinker = (void *)((char *)timer - offsetof(struct flow_thinker, timer));
     struct flow *flow = thinker->flow;
     uint64_t intended_ns = timer->entry.deadline_ns;
+    bool again = thinker->again;
+    struct flow_request request = thinker->request;
 
     thinker->next_free = flow->thinkers_free;
     flow->thinkers_free = thinker;
-    if (intended_ns < flow->end_ns)
+    if (again) {
+        flow->retry_waiting--;
+        backlog_push_front(
+            flow, &(struct flow_waiting){request.intended_ns, request.number, request.tries + 1});
+        flow_pump(flow);
+    } else if (intended_ns < flow->end_ns) {
         offer(flow, intended_ns);
+    }
+}
+
+static struct flow_thinker *thinker_take(struct flow *flow)
+{
+    struct flow_thinker *thinker = flow->thinkers_free;
+
+    if (thinker) {
+        flow->thinkers_free = thinker->next_free;
+    } else {
+        thinker = memory_zeroed(1, sizeof(*thinker));
+        thinker->flow = flow;
+        thinker->timer.fire = thought;
+        thinker->next_made = flow->thinkers_made;
+        flow->thinkers_made = thinker;
+    }
+    thinker->again = false;
+    return thinker;
 }
 
 /* A closed-loop client's next request, `pause_ns` from now. */
@@ -143,33 +201,73 @@ static void next_of_client(struct flow *flow, uint64_t now_ns, uint64_t pause_ns
         offer(flow, now_ns);
         return;
     }
-    struct flow_thinker *thinker = flow->thinkers_free;
-
-    flow->thinkers_free = thinker->next_free;
-    loop_timer_set(flow->loop, &thinker->timer, now_ns + pause_ns);
+    loop_timer_set(flow->loop, &thinker_take(flow)->timer, now_ns + pause_ns);
 }
 
-void flow_completed(struct flow *flow, const struct flow_request *request, enum outcome outcome,
-                    uint64_t bytes_in, uint64_t bytes_out)
+/* ---------------------------------------------------------------- replies */
+
+/* True when the refused request will be sent again. */
+static bool retry(struct flow *flow, const struct flow_request *request,
+                  const struct flow_result *result, uint64_t now_ns)
 {
-    uint64_t now_ns = loop_clock_ns();
+    uint64_t wait_ns = flow->spec.retry_ns;
+
+    if (result->outcome != OUTCOME_REFUSED || request->tries >= flow->spec.retries)
+        return false;
+    if (flow->spec.retry_after && result->retry_after_ns)
+        wait_ns = result->retry_after_ns;
+    struct flow_thinker *thinker = thinker_take(flow);
+
+    flow->retried += measured(flow, request->intended_ns);
+    flow->retry_waiting++;
+    thinker->again = true;
+    thinker->request = *request;
+    loop_timer_set(flow->loop, &thinker->timer, now_ns + wait_ns);
+    return true;
+}
+
+static void count(struct meter *meter, const struct flow_result *result, uint64_t latency_ns)
+{
+    meter_add(meter, result->outcome, latency_ns);
+    meter->bytes_in += result->bytes_in;
+    meter->bytes_out += result->bytes_out;
+}
+
+static void meter_result(struct flow *flow, const struct flow_request *request,
+                         const struct flow_result *result, uint64_t now_ns)
+{
     uint64_t latency_ns = now_ns - request->intended_ns;
 
-    flow->in_flight--;
-    meter_add(&flow->second, outcome, latency_ns);
-    flow->second.bytes_in += bytes_in;
-    flow->second.bytes_out += bytes_out;
-    if (outcome == OUTCOME_OK && now_ns >= flow->window.measure_ns && now_ns < flow->window.end_ns)
+    count(&flow->second, result, latency_ns);
+    if (result->outcome == OUTCOME_OK && now_ns >= flow->window.measure_ns &&
+        now_ns < flow->window.end_ns)
         flow->completed++;
-    if (measured(flow, request->intended_ns)) {
-        meter_add(&flow->total, outcome, latency_ns);
-        flow->total.bytes_in += bytes_in;
-        flow->total.bytes_out += bytes_out;
+    if (!measured(flow, request->intended_ns))
+        return;
+    count(&flow->total, result, latency_ns);
+    if (result->kind >= FLOW_KINDS)
+        return;
+    if (!flow->kinds[result->kind]) {
+        flow->kinds[result->kind] = memory_zeroed(1, sizeof(*flow->kinds[0]));
+        meter_reset(flow->kinds[result->kind]);
     }
-    if (!flow->spec.open_loop)
-        next_of_client(flow, now_ns,
-                       outcome == OUTCOME_OK ? distribution_draw(&flow->spec.think, &flow->rng)
-                                             : flow->spec.pause_ns);
+    count(flow->kinds[result->kind], result, latency_ns);
+}
+
+void flow_completed(struct flow *flow, const struct flow_request *request,
+                    const struct flow_result *result)
+{
+    uint64_t now_ns = loop_clock_ns();
+
+    flow->in_flight--;
+    if (!retry(flow, request, result, now_ns)) {
+        meter_result(flow, request, result, now_ns);
+        if (!flow->spec.open_loop)
+            next_of_client(flow, now_ns,
+                           result->outcome == OUTCOME_OK
+                               ? distribution_draw(&flow->spec.think, &flow->rng)
+                               : flow->spec.pause_ns);
+    }
     flow_pump(flow);
 }
 
@@ -185,27 +283,32 @@ static void expire(struct loop_timer *timer)
 
 /* ---------------------------------------------------------------- life */
 
+static const struct flow_transport *transport_of(const struct flow_spec *spec)
+{
+    if (spec->protocol == FLOW_NFS)
+        return &client_nfs_transport;
+    return &client_http_transport;
+}
+
 int flow_open(struct flow *flow, struct loop *loop, const struct flow_spec *spec, uint64_t seed,
               uint64_t number)
 {
     memset(flow, 0, sizeof(*flow));
     flow->spec = *spec;
     flow->loop = loop;
-    flow->transport = spec->protocol == FLOW_NFS ? &client_nfs_transport : &client_http_transport;
+    flow->transport = transport_of(spec);
     flow->arrival_timer.fire = arrivals_due;
     flow->expiry_timer.fire = expire;
     meter_reset(&flow->total);
     meter_reset(&flow->second);
-    rng_init(&flow->rng, seed, 2 * number);
-    if (spec->open_loop) {
-        arrival_init(&flow->arrival, &spec->arrival, seed, 2 * number + 1);
-    } else {
-        flow->thinkers = memory_zeroed(spec->concurrency, sizeof(*flow->thinkers));
-        for (uint32_t i = 0; i < spec->concurrency; i++) {
-            flow->thinkers[i].flow = flow;
-            flow->thinkers[i].timer.fire = thought;
-        }
+    if (spec->has_seed) {
+        seed = spec->seed;
+        number = 0;
     }
+    rng_init(&flow->rng, seed, 2 * number);
+    flow->request_seed = rng_next(&flow->rng);
+    if (spec->open_loop)
+        arrival_init(&flow->arrival, &spec->arrival, seed, 2 * number + 1);
     return flow->transport->open(flow);
 }
 
@@ -223,25 +326,40 @@ void flow_begin(struct flow *flow, const struct flow_window *window)
         flow->end_ns = window->start_ns + flow->spec.stop_ns;
     loop_timer_set(flow->loop, &flow->expiry_timer, window->start_ns + EXPIRY_INTERVAL_NS);
     if (flow->spec.open_loop) {
-        flow->next_arrival_ns = flow->start_ns + arrival_next_ns(&flow->arrival);
-        loop_timer_set(flow->loop, &flow->arrival_timer, flow->next_arrival_ns);
+        uint64_t first_ns = arrival_next_ns(&flow->arrival);
+
+        flow->next_arrival_ns = flow->start_ns + first_ns;
+        if (first_ns != ARRIVAL_NEVER)
+            loop_timer_set(flow->loop, &flow->arrival_timer, flow->next_arrival_ns);
         return;
     }
     for (uint32_t i = 0; i < flow->spec.concurrency; i++)
-        loop_timer_set(flow->loop, &flow->thinkers[i].timer, flow->start_ns);
+        loop_timer_set(flow->loop, &thinker_take(flow)->timer, flow->start_ns);
 }
 
 void flow_fini(struct flow *flow)
 {
     if (flow->wire)
         flow->transport->close(flow);
-    free(flow->thinkers);
+    while (flow->thinkers_made) {
+        struct flow_thinker *thinker = flow->thinkers_made;
+
+        flow->thinkers_made = thinker->next_made;
+        free(thinker);
+    }
+    for (int i = 0; i < FLOW_KINDS; i++)
+        free(flow->kinds[i]);
     free(flow->backlog);
-    flow->thinkers = NULL;
+    flow->thinkers_free = NULL;
     flow->backlog = NULL;
+}
+
+void flow_request_rng(const struct flow *flow, const struct flow_request *request, struct rng *rng)
+{
+    rng_init(rng, flow->request_seed, request->number);
 }
 
 uint64_t flow_outstanding(const struct flow *flow)
 {
-    return flow->in_flight + flow->backlog_count;
+    return flow->in_flight + flow->backlog_count + flow->retry_waiting;
 }

@@ -16,8 +16,10 @@
 #define BOTH           (FLOW_SENT | FLOW_SIMULATED)
 
 static const char *const operation_names[FLOW_OPERATIONS] = {
-    [FLOW_READ] = "read",     [FLOW_WRITE] = "write",   [FLOW_GETATTR] = "getattr",
-    [FLOW_LOOKUP] = "lookup", [FLOW_ACCESS] = "access",
+    [FLOW_READ] = "read",       [FLOW_WRITE] = "write",   [FLOW_GETATTR] = "getattr",
+    [FLOW_LOOKUP] = "lookup",   [FLOW_ACCESS] = "access", [FLOW_SETATTR] = "setattr",
+    [FLOW_READDIR] = "readdir", [FLOW_CREATE] = "create", [FLOW_REMOVE] = "remove",
+    [FLOW_COMMIT] = "commit",   [FLOW_FSSTAT] = "fsstat",
 };
 
 const char *flow_operation_name(enum flow_operation operation)
@@ -78,12 +80,13 @@ static bool set_rate(struct flow_spec *spec, const char *value)
 
 static bool set_arrival(struct flow_spec *spec, const char *value)
 {
-    spec->arrival.kind = strcmp(value, "constant") == 0 ? ARRIVAL_CONSTANT : ARRIVAL_POISSON;
+    spec->arrival.gaps = strcmp(value, "constant") == 0 ? ARRIVAL_CONSTANT : ARRIVAL_POISSON;
     return strcmp(value, "constant") == 0 || strcmp(value, "poisson") == 0;
 }
 
 static bool set_on(struct flow_spec *spec, const char *value)
 {
+    spec->arrival.shape = ARRIVAL_ON_OFF;
     return units_parse_duration_ns(value, &spec->arrival.on_ns) == 0 && spec->arrival.on_ns > 0;
 }
 
@@ -99,7 +102,7 @@ static bool set_concurrency(struct flow_spec *spec, const char *value)
 
 static bool set_think(struct flow_spec *spec, const char *value)
 {
-    return units_parse_duration_ns(value, &spec->think.mean_ns) == 0;
+    return units_parse_duration_ns(value, &spec->think.mean) == 0;
 }
 
 static bool set_think_distribution(struct flow_spec *spec, const char *value)
@@ -134,27 +137,34 @@ static bool set_connections(struct flow_spec *spec, const char *value)
 
 static bool set_bytes(struct flow_spec *spec, const char *value)
 {
-    return units_parse_bytes(value, &spec->bytes) == 0;
+    uint64_t bytes;
+
+    if (units_parse_bytes(value, &bytes) != 0)
+        return false;
+    spec->http.requests[0].has_body = bytes > 0;
+    spec->http.requests[0].body = (struct distribution){DISTRIBUTION_FIXED, .mean = bytes};
+    spec->nfs.transfer = spec->http.requests[0].body;
+    return true;
 }
 
 static bool set_method(struct flow_spec *spec, const char *value)
 {
     static const char token[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-    return copy_text(spec->method, sizeof(spec->method), value) &&
+    return copy_text(spec->http.requests[0].method, sizeof(spec->http.requests[0].method), value) &&
            strspn(value, token) == strlen(value) && strcmp(value, "CONNECT") != 0;
 }
 
 static bool set_path(struct flow_spec *spec, const char *value)
 {
     return value[0] == '/' && !strchr(value, ' ') &&
-           copy_text(spec->path, sizeof(spec->path), value);
+           copy_text(spec->http.requests[0].path, sizeof(spec->http.requests[0].path), value);
 }
 
 static bool set_header(struct flow_spec *spec, const char *value)
 {
     const char *colon = strchr(value, ':');
-    size_t used = strlen(spec->headers);
+    size_t used = strlen(spec->http.headers);
     char checked[FLOW_HEADERS_BYTES];
 
     if (!colon || colon == value || memchr(value, ' ', (size_t)(colon - value)) ||
@@ -164,19 +174,20 @@ static bool set_header(struct flow_spec *spec, const char *value)
 
     for (colon++; *colon == ' '; colon++)
         ;
-    int length = snprintf(spec->headers + used, sizeof(spec->headers) - used, "%.*s: %s\r\n",
-                          (int)name, value, colon);
+    int length = snprintf(spec->http.headers + used, sizeof(spec->http.headers) - used,
+                          "%.*s: %s\r\n", (int)name, value, colon);
 
     if (name == 4 && strncasecmp(value, "host", 4) == 0)
-        spec->has_host = true;
-    return used + (size_t)length < sizeof(spec->headers);
+        spec->http.has_host = true;
+    return used + (size_t)length < sizeof(spec->http.headers);
 }
 
 static bool set_operation(struct flow_spec *spec, const char *value)
 {
     for (int i = 0; i < FLOW_OPERATIONS; i++) {
         if (strcmp(value, operation_names[i]) == 0) {
-            spec->operation = (enum flow_operation)i;
+            memset(spec->nfs.mix, 0, sizeof(spec->nfs.mix));
+            spec->nfs.mix[i] = 1;
             return true;
         }
     }
@@ -185,28 +196,29 @@ static bool set_operation(struct flow_spec *spec, const char *value)
 
 static bool set_order(struct flow_spec *spec, const char *value)
 {
-    spec->sequential = strcmp(value, "sequential") == 0;
+    spec->sequential = spec->nfs.sequential = strcmp(value, "sequential") == 0;
     return spec->sequential || strcmp(value, "random") == 0;
 }
 
 static bool set_export(struct flow_spec *spec, const char *value)
 {
-    return value[0] == '/' && copy_text(spec->export_path, sizeof(spec->export_path), value);
+    return value[0] == '/' &&
+           copy_text(spec->nfs.export_path, sizeof(spec->nfs.export_path), value);
 }
 
 static bool set_file(struct flow_spec *spec, const char *value)
 {
-    return !strchr(value, '/') && copy_text(spec->file, sizeof(spec->file), value);
+    return !strchr(value, '/') && copy_text(spec->nfs.file, sizeof(spec->nfs.file), value);
 }
 
 static bool set_uid(struct flow_spec *spec, const char *value)
 {
-    return set_count(value, 0, UINT32_MAX, &spec->uid);
+    return set_count(value, 0, UINT32_MAX, &spec->nfs.uid);
 }
 
 static bool set_gid(struct flow_spec *spec, const char *value)
 {
-    return set_count(value, 0, UINT32_MAX, &spec->gid);
+    return set_count(value, 0, UINT32_MAX, &spec->nfs.gid);
 }
 
 static bool set_weight(struct flow_spec *spec, const char *value)
@@ -346,36 +358,29 @@ static bool next_item(const char **text, char *item, size_t size)
     return true;
 }
 
-static int set_item(struct flow_spec *spec, enum flow_use use, char *item, char *error)
+int flow_spec_set(struct flow_spec *spec, enum flow_use use, const char *key, const char *value,
+                  char error[FLOW_ERROR_BYTES])
 {
-    char *equals = strchr(item, '=');
-
-    if (!equals) {
-        snprintf(error, FLOW_ERROR_BYTES, "'%.64s': expected key=value", item);
-        return -EINVAL;
-    }
-    *equals = '\0';
     bool other_use = false;
 
     for (size_t i = 0; i < KEYS; i++) {
-        if (strcmp(keys[i].name, item) != 0)
+        if (strcmp(keys[i].name, key) != 0)
             continue;
         if (!(keys[i].uses & use)) {
             other_use = true;
             continue;
         }
-        if (keys[i].set(spec, equals + 1))
+        if (keys[i].set(spec, value))
             return 0;
-        snprintf(error, FLOW_ERROR_BYTES, "%.32s=%.64s: expected %s", item, equals + 1,
-                 keys[i].expected);
+        snprintf(error, FLOW_ERROR_BYTES, "%.32s=%.64s: expected %s", key, value, keys[i].expected);
         return -EINVAL;
     }
     if (other_use) {
-        snprintf(error, FLOW_ERROR_BYTES, "%.32s is for flows that are %s; leave it out", item,
+        snprintf(error, FLOW_ERROR_BYTES, "%.32s is for flows that are %s; leave it out", key,
                  use == FLOW_SENT ? "simulated (spillsim)" : "sent (spillload)");
         return -EINVAL;
     }
-    snprintf(error, FLOW_ERROR_BYTES, "unknown key '%.64s'; --help lists the keys", item);
+    snprintf(error, FLOW_ERROR_BYTES, "unknown key '%.64s'; --help lists the keys", key);
     return -EINVAL;
 }
 
@@ -390,12 +395,12 @@ static int check_sent(struct flow_spec *spec, char *error)
     if (!spec->has_target)
         return complain(error, "target=HOST:PORT is missing");
     if (spec->protocol == FLOW_NFS) {
-        if (spec->bytes == 0)
-            spec->bytes = 4096;
-        if (spec->bytes > (64U << 20))
+        if (spec->nfs.transfer.mean == 0)
+            spec->nfs.transfer = (struct distribution){DISTRIBUTION_FIXED, .mean = 4096};
+        if (spec->nfs.transfer.mean > (64U << 20))
             return complain(error, "bytes: at most 64MiB in one NFS operation");
-        if (strlen(spec->export_path) > MOUNT_PATH_MAX_BYTES ||
-            strlen(spec->file) > NFS3_NAME_MAX_BYTES)
+        if (strlen(spec->nfs.export_path) > MOUNT_PATH_MAX_BYTES ||
+            strlen(spec->nfs.file) > NFS3_NAME_MAX_BYTES)
             return complain(error, "export or file: too long");
     }
     if (spec->concurrency == 0)
@@ -417,8 +422,7 @@ static int check_simulated(const struct flow_spec *spec, char *error)
     return 0;
 }
 
-/* What no key alone can tell. */
-static int check(struct flow_spec *spec, enum flow_use use, char *error)
+int flow_spec_check(struct flow_spec *spec, enum flow_use use, char error[FLOW_ERROR_BYTES])
 {
     if (!spec->open_loop && spec->concurrency == 0)
         return complain(error, "rate=N/s (open loop) or concurrency=N (closed loop) is missing");
@@ -426,11 +430,37 @@ static int check(struct flow_spec *spec, enum flow_use use, char *error)
         return complain(error, "on and off go together");
     if (!spec->open_loop && spec->arrival.on_ns)
         return complain(error, "on and off need rate=N/s");
-    if (spec->open_loop && spec->think.mean_ns)
+    if (spec->open_loop && spec->think.mean)
         return complain(error, "think is for closed loop, rate for open loop");
     if (spec->stop_ns && spec->stop_ns <= spec->start_ns)
         return complain(error, "stop must be later than start");
     return use == FLOW_SENT ? check_sent(spec, error) : check_simulated(spec, error);
+}
+
+static int set_item(struct flow_spec *spec, enum flow_use use, char *item, char *error)
+{
+    char *equals = strchr(item, '=');
+
+    if (!equals) {
+        snprintf(error, FLOW_ERROR_BYTES, "'%.64s': expected key=value", item);
+        return -EINVAL;
+    }
+    *equals = '\0';
+    return flow_spec_set(spec, use, item, equals + 1, error);
+}
+
+void flow_spec_init(struct flow_spec *spec)
+{
+    *spec = (struct flow_spec){
+        .pause_ns = 100000000,
+        .timeout_ns = 30000000000,
+        .http = {.requests = {{.weight = 1, .method = "GET", .path = "/"}},
+                 .requests_count = 1,
+                 .streams = 1,
+                 .tenants = 1},
+        .nfs = {.mix = {[FLOW_READ] = 1}, .export_path = "/export", .file = "data"},
+        .weight = 1,
+        .cost = 1};
 }
 
 int flow_spec_parse(const char *text, enum flow_use use, struct flow_spec *out,
@@ -439,15 +469,8 @@ int flow_spec_parse(const char *text, enum flow_use use, struct flow_spec *out,
     char item[FLOW_HEADERS_BYTES];
     int result = 0;
 
-    *out = (struct flow_spec){.pause_ns = 100000000,
-                              .timeout_ns = 30000000000,
-                              .method = "GET",
-                              .path = "/",
-                              .export_path = "/export",
-                              .file = "data",
-                              .weight = 1,
-                              .cost = 1};
+    flow_spec_init(out);
     while (result == 0 && next_item(&text, item, sizeof(item)))
         result = set_item(out, use, item, error);
-    return result ? result : check(out, use, error);
+    return result ? result : flow_spec_check(out, use, error);
 }

@@ -5,6 +5,7 @@
  *
  * Two programs read it: spillload sends the flow's requests, spillsim simulates them. Most keys are
  * common; one that means nothing to the program at hand is refused with a sentence that says so.
+ * The keys of a flow in a workload file (loadgen/workload) are the same, read by the same table.
  *
  * A comma in a value is written \, (backslash, comma). flow_spec_help() prints every key from the
  * table the parser works with.
@@ -17,9 +18,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "loadgen/arrival/arrival.h"
 #include "loadgen/base/distribution.h"
 #include "loadgen/base/units.h"
-#include "loadgen/client/arrival.h"
+#include "loadgen/fileset/fileset.h"
 
 /* The program's use of a flow. */
 enum flow_use {
@@ -32,13 +34,31 @@ enum flow_protocol {
     FLOW_NFS,
 };
 
+/* NFS operations of a mix; each is one call (one COMPOUND in NFSv4) but where it says more. */
 enum flow_operation {
     FLOW_READ,
     FLOW_WRITE,
     FLOW_GETATTR,
     FLOW_LOOKUP,
     FLOW_ACCESS,
+    FLOW_SETATTR,
+    FLOW_READDIR,
+    FLOW_CREATE, /* of a new file, which joins those that REMOVE may take */
+    FLOW_REMOVE, /* of a file that CREATE made; becomes a CREATE when there is none */
+    FLOW_COMMIT,
+    FLOW_FSSTAT,
     FLOW_OPERATIONS,
+};
+
+enum flow_http_version {
+    FLOW_HTTP_1_1,
+    FLOW_HTTP_2,
+};
+
+enum flow_nfs_version {
+    FLOW_NFS_3,
+    FLOW_NFS_4_0,
+    FLOW_NFS_4_1,
 };
 
 #define FLOW_NAME_BYTES    32
@@ -46,12 +66,59 @@ enum flow_operation {
 #define FLOW_HEADERS_BYTES 2048
 #define FLOW_MAX_CLIENTS   65000U
 #define FLOW_MAX_WEIGHT    1000000U
+#define FLOW_MAX_REQUESTS  32
+#define FLOW_MAX_STREAMS   1000U
+#define FLOW_MAX_MIX       1000000U
+
+/*
+ * One kind of HTTP request; a flow draws among its kinds by weight. `path` and the flow's headers
+ * may hold {file} (path of a file of the set, with its root, drawn by popularity), {number} (of the
+ * request, from 0), {tenant} (0 to tenants - 1) and {random} (16 hex digits).
+ */
+struct flow_http_request {
+    uint32_t weight;
+    char method[16];
+    char path[FLOW_TEXT_BYTES];
+    bool has_body;
+    struct distribution body; /* bytes */
+};
+
+struct flow_http {
+    enum flow_http_version version;
+    bool tls;
+    bool tls_unverified;   /* takes any certificate */
+    char tls_ca[256];      /* file of trusted certificates; empty: the system's */
+    char server_name[256]; /* SNI and name in the certificate; empty: the target's host */
+    bool close_each;       /* no keep-alive: a connection per request */
+    uint32_t streams;      /* HTTP/2: requests at once per connection */
+    struct flow_http_request requests[FLOW_MAX_REQUESTS]; /* at least one */
+    size_t requests_count;
+    char headers[FLOW_HEADERS_BYTES]; /* "Name: value\r\n" each, with templates */
+    bool has_host;                    /* one of the headers is Host */
+    uint32_t tenants;                 /* 1 or more */
+    double tenant_zipf;               /* exponent of their popularity; 0: all alike */
+};
+
+struct flow_nfs {
+    enum flow_nfs_version version;
+    uint32_t mix[FLOW_OPERATIONS]; /* weights; at least one above 0 */
+    struct distribution transfer;  /* bytes of a READ or WRITE */
+    bool sequential;
+    bool unstable; /* WRITE unstable, else file-sync */
+    bool verify;   /* what is read must be what was written last */
+    char export_path[FLOW_TEXT_BYTES];
+    char file[256]; /* worked on when the flow has no set: one existing file of the export */
+    bool populate;  /* make the set before the run unless it is there */
+    uint32_t uid;
+    uint32_t gid;
+};
 
 struct flow_spec {
     char name[FLOW_NAME_BYTES];
     enum flow_protocol protocol;
     bool has_target;
     struct units_address target;
+    char authority[256]; /* target as written, for Host */
 
     /* Open loop: requests come by `arrival`. Closed loop: `concurrency` clients, one request each.
      */
@@ -59,27 +126,28 @@ struct flow_spec {
     struct arrival_spec arrival;
     uint32_t concurrency;
     struct distribution think;
-    uint64_t pause_ns; /* of a closed-loop client after a refusal or an error */
+    uint64_t pause_ns; /* of a closed-loop client after a refusal or an error that is final */
+    /*
+     * Retries after a refusal: the same request again, `retry_ns` later (or what the server's
+     * Retry-After says, with `retry_after`), at most `retries` times; its latency counts from the
+     * first intended time, its outcome is that of the last try.
+     */
+    uint32_t retries; /* 0: a refusal is final */
+    uint64_t retry_ns;
+    bool retry_after;
     uint64_t start_ns; /* from the run's start */
     uint64_t stop_ns;  /* 0: at the run's end */
     uint64_t timeout_ns;
     uint32_t connections; /* 0: HTTP as many as concurrency needs, NFS 4 or fewer */
-    uint64_t bytes;       /* HTTP: of the request's body. NFS: of a READ or WRITE */
+    bool has_seed;        /* else the run's seed and the flow's place */
+    uint64_t seed;
 
-    char method[16];
-    char path[FLOW_TEXT_BYTES];
-    char headers[FLOW_HEADERS_BYTES]; /* "Name: value\r\n" each */
-    bool has_host;                    /* one of the headers is Host */
-    char authority[256];              /* target as written, for Host */
-
-    enum flow_operation operation;
-    bool sequential;
-    char export_path[FLOW_TEXT_BYTES];
-    char file[256];
-    uint32_t uid;
-    uint32_t gid;
+    struct fileset_spec set; /* files 0: none */
+    struct flow_http http;
+    struct flow_nfs nfs;
 
     /* Simulated flows only: what the scheduler is told of them. */
+    bool sequential; /* blocks on the disks */
     uint32_t weight;
     uint64_t cost;              /* of each request; its service takes as many times the mean */
     uint64_t deadline_ns;       /* edf: response-time target; 0: none */
@@ -89,9 +157,19 @@ struct flow_spec {
 };
 
 /* Longest message flow_spec_parse() writes. */
-#define FLOW_ERROR_BYTES 256
+#define FLOW_ERROR_BYTES 512
 
-/* 0, or -EINVAL with a sentence in `error` that names the key and what was expected. */
+/* What a flow is before any key is read. */
+void flow_spec_init(struct flow_spec *spec);
+
+/* One key. 0, or -EINVAL with a sentence in `error` that names the key and what was expected. */
+int flow_spec_set(struct flow_spec *spec, enum flow_use use, const char *key, const char *value,
+                  char error[FLOW_ERROR_BYTES]);
+
+/* After the last key: what no key alone can tell, and the defaults that depend on others. */
+int flow_spec_check(struct flow_spec *spec, enum flow_use use, char error[FLOW_ERROR_BYTES]);
+
+/* All of it for "key=value,key=value...". */
 int flow_spec_parse(const char *text, enum flow_use use, struct flow_spec *out,
                     char error[FLOW_ERROR_BYTES]);
 

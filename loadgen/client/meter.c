@@ -15,6 +15,7 @@ static const char *const names[OUTCOME_COUNT] = {
     [OUTCOME_CONNECT] = "connect",
     [OUTCOME_CONNECTION] = "connection_lost",
     [OUTCOME_TIMEOUT] = "timeout",
+    [OUTCOME_CORRUPT] = "corrupt",
 };
 
 const char *outcome_name(enum outcome outcome)

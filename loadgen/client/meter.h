@@ -22,6 +22,7 @@ enum outcome {
     OUTCOME_CONNECT,    /* no connection could be made */
     OUTCOME_CONNECTION, /* it ended before the reply did */
     OUTCOME_TIMEOUT,
+    OUTCOME_CORRUPT, /* verification: the data is not what was written */
     OUTCOME_COUNT,
 };
 

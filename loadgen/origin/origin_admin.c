@@ -51,7 +51,7 @@ static unsigned stats(struct origin *origin, char *body, size_t size)
             "\"completed\": %llu, \"busy_ns\": %llu, \"wait_ns\": %llu, \"connections\": %llu, "
             "\"requests\": %llu, \"bytes_in\": %llu, \"bytes_out\": %llu, \"errors\": %llu}",
             i ? "," : "", origin_protocol_name(port->protocol), service->slots,
-            (unsigned long long)service->time.mean_ns, distribution_name(service->time.kind),
+            (unsigned long long)service->time.mean, distribution_name(service->time.kind),
             service->running_count, service->waiting_count, service->counters.waiting_peak,
             (unsigned long long)service->counters.submitted,
             (unsigned long long)service->counters.completed,
@@ -120,7 +120,7 @@ static unsigned change_service(struct origin *origin, unsigned protocols, const 
         if (!(protocols & (1U << i)))
             continue;
         if (has_mean)
-            time.mean_ns = mean_ns;
+            time.mean = mean_ns;
         if (has_kind)
             time.kind = kind;
         service_set_time(service, &time);

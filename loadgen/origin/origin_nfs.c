@@ -140,7 +140,7 @@ static bool take_record(struct origin_nfs_connection *connection, const uint8_t 
     struct origin_port *port = connection->port;
     struct stream *stream = &connection->stream;
     struct origin_nfs3_reply reply;
-    bool immediate = port->service.time.mean_ns == 0 && port->service.slots > 0;
+    bool immediate = port->service.time.mean == 0 && port->service.slots > 0;
     struct origin_nfs_job *job = immediate ? NULL : job_take(connection);
     uint8_t *buffer = job ? job->buffer : stream_reserve(stream, ORIGIN_NFS3_REPLY_BYTES);
 

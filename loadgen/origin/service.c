@@ -47,7 +47,7 @@ static void start_waiting(struct service *service, uint64_t now_ns)
 bool service_submit(struct service *service, struct service_job *job, uint64_t now_ns)
 {
     service->counters.submitted++;
-    if (service->time.mean_ns == 0 && service->waiting_count == 0 && service->slots > 0) {
+    if (service->time.mean == 0 && service->waiting_count == 0 && service->slots > 0) {
         service->counters.completed++;
         return true;
     }

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "loadgen/base/distribution.h"
-#include "loadgen/client/arrival.h"
+#include "loadgen/arrival/arrival.h"
 
 #define NS_PER_S 1000000000ULL
 
@@ -37,7 +37,7 @@ static void assert_near(double value, double wanted, double error)
 
 static void constant_gaps_do_not_drift(void **state)
 {
-    struct arrival_spec spec = {.kind = ARRIVAL_CONSTANT, .rate_per_s = 3};
+    struct arrival_spec spec = {.gaps = ARRIVAL_CONSTANT, .rate_per_s = 3};
     struct arrival arrival;
 
     (void)state;
@@ -52,7 +52,7 @@ static void constant_gaps_do_not_drift(void **state)
 static void poisson_gaps_have_the_mean_and_spread_of_the_exponential(void **state)
 {
     enum { COUNT = 100000 };
-    struct arrival_spec spec = {.kind = ARRIVAL_POISSON, .rate_per_s = 1000};
+    struct arrival_spec spec = {.gaps = ARRIVAL_POISSON, .rate_per_s = 1000};
     struct arrival arrival;
     uint64_t before = 0;
     double sum = 0;
@@ -82,7 +82,7 @@ static void poisson_gaps_have_the_mean_and_spread_of_the_exponential(void **stat
 static void on_off_sends_in_on_phases_only_at_the_full_rate(void **state)
 {
     struct arrival_spec spec = {
-        .kind = ARRIVAL_POISSON, .rate_per_s = 500, .on_ns = 3 * NS_PER_S, .off_ns = 2 * NS_PER_S};
+        .gaps = ARRIVAL_POISSON, .rate_per_s = 500, .on_ns = 3 * NS_PER_S, .off_ns = 2 * NS_PER_S};
     struct arrival arrival;
     uint64_t count = 0;
     uint64_t before = 0;
@@ -106,7 +106,7 @@ static void on_off_sends_in_on_phases_only_at_the_full_rate(void **state)
 static void on_off_with_constant_gaps_is_exact(void **state)
 {
     struct arrival_spec spec = {
-        .kind = ARRIVAL_CONSTANT, .rate_per_s = 2, .on_ns = NS_PER_S, .off_ns = 9 * NS_PER_S};
+        .gaps = ARRIVAL_CONSTANT, .rate_per_s = 2, .on_ns = NS_PER_S, .off_ns = 9 * NS_PER_S};
     static const uint64_t wanted_ms[] = {500, 10000, 10500, 20000, 20500};
     struct arrival arrival;
 
@@ -118,7 +118,7 @@ static void on_off_with_constant_gaps_is_exact(void **state)
 
 static void a_seed_repeats_a_run_and_streams_differ(void **state)
 {
-    struct arrival_spec spec = {.kind = ARRIVAL_POISSON, .rate_per_s = 10};
+    struct arrival_spec spec = {.gaps = ARRIVAL_POISSON, .rate_per_s = 10};
     struct arrival a;
     struct arrival b;
     struct arrival c;
@@ -150,7 +150,7 @@ static void distributions_have_their_mean_and_spread(void **state)
 
     (void)state;
     for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
-        struct distribution distribution = {.mean_ns = 10000000};
+        struct distribution distribution = {.mean = 10000000};
         struct rng rng;
         double sum = 0;
         double squares = 0;

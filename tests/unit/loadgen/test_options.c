@@ -121,14 +121,14 @@ static void a_full_http_flow(void **state)
     assert_int_equal(spec.protocol, FLOW_HTTP);
     assert_true(spec.open_loop);
     assert_true(spec.arrival.rate_per_s == 120);
-    assert_int_equal(spec.arrival.kind, ARRIVAL_CONSTANT);
+    assert_int_equal(spec.arrival.gaps, ARRIVAL_CONSTANT);
     assert_int_equal(spec.arrival.on_ns, 5000000000);
     assert_int_equal(spec.arrival.off_ns, 1000000000);
-    assert_string_equal(spec.headers, "X-Flow: steady\r\nAccept: a,b\r\n");
-    assert_false(spec.has_host);
-    assert_string_equal(spec.method, "PUT");
-    assert_string_equal(spec.path, "/x?bytes=9");
-    assert_int_equal(spec.bytes, 65536);
+    assert_string_equal(spec.http.headers, "X-Flow: steady\r\nAccept: a,b\r\n");
+    assert_false(spec.http.has_host);
+    assert_string_equal(spec.http.requests[0].method, "PUT");
+    assert_string_equal(spec.http.requests[0].path, "/x?bytes=9");
+    assert_int_equal(spec.http.requests[0].body.mean, 65536);
     assert_int_equal(spec.concurrency, 64);
     assert_int_equal(spec.connections, 0);
     assert_int_equal(spec.timeout_ns, 2000000000);
@@ -147,12 +147,12 @@ static void an_nfs_flow_and_its_defaults(void **state)
                                      FLOW_SENT, &spec, error),
                      0);
     assert_false(spec.open_loop);
-    assert_int_equal(spec.operation, FLOW_WRITE);
+    assert_int_equal(spec.nfs.mix[FLOW_WRITE], 1);
     assert_true(spec.sequential);
-    assert_int_equal(spec.bytes, 4096);
+    assert_int_equal(spec.nfs.transfer.mean, 4096);
     assert_int_equal(spec.connections, 2);
-    assert_int_equal(spec.uid, 1002);
-    assert_int_equal(spec.think.mean_ns, 5000000);
+    assert_int_equal(spec.nfs.uid, 1002);
+    assert_int_equal(spec.think.mean, 5000000);
     assert_string_equal(spec.export_path, "/vol");
     assert_string_equal(spec.file, "f");
     assert_int_equal(spec.timeout_ns, 30000000000);

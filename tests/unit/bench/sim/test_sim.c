@@ -14,7 +14,7 @@ static void a_single_queue_waits_as_theory_says(void **state)
     (void)state;
     fixture_init(&fixture, "fifo", 1000000, 20000);
     fixture.config.array.disks = 1;
-    fixture.config.array.service.mean_ns = 10 * NS_PER_MS;
+    fixture.config.array.service.mean = 10 * NS_PER_MS;
     fixture_flow(&fixture, "rate=60/s");
     struct sim *sim = fixture_run(&fixture);
 
@@ -134,7 +134,7 @@ static void each_flow_draws_for_itself(void **state)
 
     assert_true(intervals_with_other_arrivals(other, reseeded) > 50);
     fixture.config.flow_count = 1;
-    fixture.flows[0].arrival.kind = ARRIVAL_CONSTANT;
+    fixture.flows[0].arrival.gaps = ARRIVAL_CONSTANT;
     struct sim *one = fixture_run(&fixture);
 
     fixture.config.seed++;

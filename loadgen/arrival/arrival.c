@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arrival processes; time is counted in ON time and laid out in real time at the end. */
-#include "loadgen/client/arrival.h"
+#include "loadgen/arrival/arrival.h"
 
 #include <string.h>
 
@@ -18,11 +18,11 @@ uint64_t arrival_next_ns(struct arrival *arrival)
     double gap_ns = 1e9 / spec->rate_per_s;
 
     arrival->count++;
-    if (spec->kind == ARRIVAL_POISSON)
-        arrival->on_time_ns += rng_exponential(&arrival->rng, gap_ns);
+    if (spec->gaps == ARRIVAL_POISSON)
+        arrival->reached += rng_exponential(&arrival->rng, gap_ns);
     else
-        arrival->on_time_ns = (double)arrival->count * gap_ns;
-    uint64_t on_time_ns = (uint64_t)arrival->on_time_ns;
+        arrival->reached = (double)arrival->count * gap_ns;
+    uint64_t on_time_ns = (uint64_t)arrival->reached;
 
     if (spec->on_ns == 0)
         return on_time_ns;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables and JSON of flows. Times are shown in milliseconds in JSON, with their unit in tables. */
-#include "loadgen/client/report.h"
+#include "loadgen/results/report.h"
 
 #include <errno.h>
 #include <jansson.h>

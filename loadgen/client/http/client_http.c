@@ -83,7 +83,8 @@ static void put_request(struct http_connection *connection)
     connection->in_body = false;
     connection->fresh = true;
     stream_put(stream, wire->request, wire->request_bytes);
-    stream_put_repeated(stream, pattern_bytes(), PATTERN_BYTES, connection->flow->spec.bytes);
+    stream_put_repeated(stream, pattern_bytes(), PATTERN_BYTES,
+                        connection->flow->spec.http.requests[0].body.mean);
 }
 
 static const struct stream_handler http_handler;
@@ -162,8 +163,11 @@ static void finish(struct http_connection *connection)
     } else {
         stream_close(&connection->stream, 0);
     }
-    flow_completed(connection->flow, &request, outcome_of(connection->status),
-                   connection->body.payload_bytes, connection->flow->spec.bytes);
+    flow_completed(
+        connection->flow, &request,
+        &(struct flow_result){.outcome = outcome_of(connection->status),
+                              .bytes_in = connection->body.payload_bytes,
+                              .bytes_out = connection->flow->spec.http.requests[0].body.mean});
 }
 
 static void fail(struct http_connection *connection, enum outcome outcome)
@@ -172,7 +176,8 @@ static void fail(struct http_connection *connection, enum outcome outcome)
 
     connection->busy = false;
     stream_close(&connection->stream, 0);
-    flow_completed(connection->flow, &request, outcome, 0, 0);
+    flow_completed(connection->flow, &request,
+                   &(struct flow_result){.outcome = outcome, .bytes_in = 0, .bytes_out = 0});
 }
 
 /* Bytes of a reply's head used; 0 when more must come. */
@@ -266,12 +271,16 @@ static void http_closed(struct stream *stream, int error)
         return;
     }
     if (last.timed_out) {
-        flow_completed(flow, &last.request, OUTCOME_TIMEOUT, 0, 0);
+        flow_completed(
+            flow, &last.request,
+            &(struct flow_result){.outcome = OUTCOME_TIMEOUT, .bytes_in = 0, .bytes_out = 0});
         return;
     }
     if (error == 0 && last.in_body && http1_body_eof(&last.body) == HTTP1_BODY_DONE) {
-        flow_completed(flow, &last.request, outcome_of(last.status), last.body.payload_bytes,
-                       flow->spec.bytes);
+        flow_completed(flow, &last.request,
+                       &(struct flow_result){.outcome = outcome_of(last.status),
+                                             .bytes_in = last.body.payload_bytes,
+                                             .bytes_out = flow->spec.http.requests[0].body.mean});
         return;
     }
     if (last.used && last.fresh && !last.retried && http1_method_is_idempotent(wire->method)) {
@@ -279,8 +288,11 @@ static void http_closed(struct stream *stream, int error)
         if (http_send_try(flow, &last.request, true))
             return;
     }
-    flow_completed(flow, &last.request, last.connected ? OUTCOME_CONNECTION : OUTCOME_CONNECT, 0,
-                   0);
+    flow_completed(
+        flow, &last.request,
+        &(struct flow_result){.outcome = last.connected ? OUTCOME_CONNECTION : OUTCOME_CONNECT,
+                              .bytes_in = 0,
+                              .bytes_out = 0});
 }
 
 static const struct stream_handler http_handler = {
@@ -309,15 +321,16 @@ static int http_open(struct flow *flow)
 
     flow->wire = wire;
     wire->open_max = spec->connections ? spec->connections : spec->concurrency;
-    wire->method = method_of(spec->method);
-    if (!spec->has_host)
+    wire->method = method_of(spec->http.requests[0].method);
+    if (!spec->http.has_host)
         snprintf(host, sizeof(host), "Host: %s\r\n", spec->authority);
-    if (spec->bytes)
+    if (spec->http.requests[0].body.mean)
         snprintf(length, sizeof(length), "Content-Length: %llu\r\n",
-                 (unsigned long long)spec->bytes);
-    wire->request_bytes = (size_t)snprintf(wire->request, sizeof(wire->request),
-                                           "%s %s HTTP/1.1\r\n%sUser-Agent: spillload\r\n%s%s\r\n",
-                                           spec->method, spec->path, host, spec->headers, length);
+                 (unsigned long long)spec->http.requests[0].body.mean);
+    wire->request_bytes = (size_t)snprintf(
+        wire->request, sizeof(wire->request),
+        "%s %s HTTP/1.1\r\n%sUser-Agent: spillload\r\n%s%s\r\n", spec->http.requests[0].method,
+        spec->http.requests[0].path, host, spec->http.headers, length);
     return 0;
 }
 
@@ -354,7 +367,13 @@ static void http_close(struct flow *flow)
     flow->wire = NULL;
 }
 
+static const char *http_kind_name(const struct flow *flow, uint32_t kind)
+{
+    return kind == 0 ? flow->spec.http.requests[0].method : NULL;
+}
+
 const struct flow_transport client_http_transport = {
+    .kind_name = http_kind_name,
     .open = http_open,
     .ready = http_ready,
     .send = http_send,

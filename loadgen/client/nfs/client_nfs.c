@@ -125,10 +125,10 @@ static void setup_call(struct nfs_connection *connection, enum stage stage)
     connection->stage = stage;
     if (stage == STAGE_MOUNT)
         length = mount3_write_mnt_call(to, MOUNT3_CALL_MAX_BYTES, xid, &client->identity,
-                                       flow->spec.export_path);
+                                       flow->spec.nfs.export_path);
     else if (stage == STAGE_LOOKUP)
-        length =
-            nfs3_call_lookup(to, MOUNT3_CALL_MAX_BYTES, client, xid, directory, flow->spec.file);
+        length = nfs3_call_lookup(to, MOUNT3_CALL_MAX_BYTES, client, xid, directory,
+                                  flow->spec.nfs.file);
     else
         length = nfs3_call_getattr(to, MOUNT3_CALL_MAX_BYTES, client, xid, file);
     stream_commit(&connection->stream, length);
@@ -139,7 +139,8 @@ static void setup_done(struct nfs_connection *connection, uint64_t size_bytes)
     struct flow *flow = connection->flow;
     struct nfs_wire *wire = flow->wire;
 
-    wire->blocks = size_bytes / flow->spec.bytes ? size_bytes / flow->spec.bytes : 1;
+    wire->blocks =
+        size_bytes / flow->spec.nfs.transfer.mean ? size_bytes / flow->spec.nfs.transfer.mean : 1;
     connection->stage = STAGE_READY;
     flow_pump(flow);
 }
@@ -201,6 +202,16 @@ static void connect_again(struct loop_timer *timer)
 
 /* ---------------------------------------------------------------- calls */
 
+/* The first of the mix. */
+static enum flow_operation only_operation(const struct flow *flow)
+{
+    int operation = 0;
+
+    while (operation < FLOW_OPERATIONS - 1 && flow->spec.nfs.mix[operation] == 0)
+        operation++;
+    return (enum flow_operation)operation;
+}
+
 static uint32_t procedure_of(enum flow_operation operation)
 {
     static const uint32_t procedures[FLOW_OPERATIONS] = {
@@ -215,10 +226,10 @@ static uint32_t procedure_of(enum flow_operation operation)
 static uint64_t next_offset(struct flow *flow)
 {
     struct nfs_wire *wire = flow->wire;
-    uint64_t block = flow->spec.sequential ? wire->next_block++ % wire->blocks
-                                           : rng_below(&flow->rng, wire->blocks);
+    uint64_t block = flow->spec.nfs.sequential ? wire->next_block++ % wire->blocks
+                                               : rng_below(&flow->rng, wire->blocks);
 
-    return block * flow->spec.bytes;
+    return block * flow->spec.nfs.transfer.mean;
 }
 
 static void put_write_data(struct stream *stream, uint32_t bytes)
@@ -240,17 +251,17 @@ static void put_call(struct nfs_connection *connection, uint32_t xid)
     uint8_t *to = stream_reserve(stream, NFS3_CALL_MAX_BYTES);
     size_t room = NFS3_CALL_MAX_BYTES;
 
-    switch (spec->operation) {
+    switch (only_operation(flow)) {
     case FLOW_WRITE:
         stream_commit(stream, nfs3_call_write(to, room, client, xid, file, next_offset(flow),
-                                              (uint32_t)spec->bytes, NFS3_FILE_SYNC));
-        put_write_data(stream, (uint32_t)spec->bytes);
+                                              (uint32_t)spec->nfs.transfer.mean, NFS3_FILE_SYNC));
+        put_write_data(stream, (uint32_t)spec->nfs.transfer.mean);
         break;
     case FLOW_GETATTR:
         stream_commit(stream, nfs3_call_getattr(to, room, client, xid, file));
         break;
     case FLOW_LOOKUP:
-        stream_commit(stream, nfs3_call_lookup(to, room, client, xid, directory, spec->file));
+        stream_commit(stream, nfs3_call_lookup(to, room, client, xid, directory, spec->nfs.file));
         break;
     case FLOW_ACCESS:
         stream_commit(stream, nfs3_call_access(to, room, client, xid, file, ALL_ACCESS));
@@ -258,7 +269,7 @@ static void put_call(struct nfs_connection *connection, uint32_t xid)
     case FLOW_READ:
     default:
         stream_commit(stream, nfs3_call_read(to, room, client, xid, file, next_offset(flow),
-                                             (uint32_t)spec->bytes));
+                                             (uint32_t)spec->nfs.transfer.mean));
         break;
     }
 }
@@ -304,7 +315,7 @@ static enum outcome outcome_of(const struct flow *flow, const struct rpc_reply *
 {
     if (rpc->denied || rpc->accept != RPC_ACCEPT_SUCCESS)
         return OUTCOME_RPC_ERROR;
-    if (nfs3_parse_reply(procedure_of(flow->spec.operation), results, length, nfs) != RPC_PARSE_OK)
+    if (nfs3_parse_reply(procedure_of(only_operation(flow)), results, length, nfs) != RPC_PARSE_OK)
         return OUTCOME_MALFORMED;
     if (nfs->status == NFS3_STATUS_JUKEBOX)
         return OUTCOME_REFUSED;
@@ -327,11 +338,14 @@ static void call_reply(struct nfs_connection *connection, const struct rpc_reply
     enum outcome outcome =
         outcome_of(flow, rpc, payload + rpc->body_offset, length - rpc->body_offset, &nfs);
     struct flow_request request = slot->request;
-    bool read = flow->spec.operation == FLOW_READ;
-    bool write = flow->spec.operation == FLOW_WRITE;
+    bool read = only_operation(flow) == FLOW_READ;
+    bool write = only_operation(flow) == FLOW_WRITE;
 
     slot_free(connection, slot);
-    flow_completed(flow, &request, outcome, read ? nfs.data_bytes : 0, write ? nfs.count : 0);
+    flow_completed(flow, &request,
+                   &(struct flow_result){.outcome = outcome,
+                                         .bytes_in = read ? nfs.data_bytes : 0,
+                                         .bytes_out = write ? nfs.count : 0});
 }
 
 /* A whole reply, or the first HEAD_BYTES of a longer one. */
@@ -414,7 +428,9 @@ static void nfs_closed(struct stream *stream, int error)
         if (!slot->busy)
             continue;
         slot_free(connection, slot);
-        flow_completed(flow, &request, OUTCOME_CONNECTION, 0, 0);
+        flow_completed(
+            flow, &request,
+            &(struct flow_result){.outcome = OUTCOME_CONNECTION, .bytes_in = 0, .bytes_out = 0});
     }
 }
 
@@ -435,7 +451,7 @@ static int nfs_open(struct flow *flow)
     flow->wire = wire;
     wire->count = spec->connections;
     wire->client.identity = (struct rpc_identity){
-        .sys = true, .uid = spec->uid, .gid = spec->gid, .machine = "spillload"};
+        .sys = true, .uid = spec->nfs.uid, .gid = spec->nfs.gid, .machine = "spillload"};
     for (uint32_t i = 0; i < wire->count; i++) {
         struct nfs_connection *connection = &wire->connections[i];
 
@@ -478,7 +494,9 @@ static void nfs_expire(struct flow *flow, uint64_t sent_before_ns)
             if (!slot->busy || request.sent_ns >= sent_before_ns)
                 continue;
             slot_free(connection, slot);
-            flow_completed(flow, &request, OUTCOME_TIMEOUT, 0, 0);
+            flow_completed(
+                flow, &request,
+                &(struct flow_result){.outcome = OUTCOME_TIMEOUT, .bytes_in = 0, .bytes_out = 0});
         }
     }
 }
@@ -496,7 +514,13 @@ static void nfs_close(struct flow *flow)
     flow->wire = NULL;
 }
 
+static const char *nfs_kind_name(const struct flow *flow, uint32_t kind)
+{
+    return kind == 0 ? flow_operation_name(only_operation(flow)) : NULL;
+}
+
 const struct flow_transport client_nfs_transport = {
+    .kind_name = nfs_kind_name,
     .open = nfs_open,
     .ready = nfs_ready,
     .send = nfs_send,
