@@ -193,7 +193,7 @@ int main(int argc, char **argv)
 {
     const char *files[ORIGIN_FILES] = {"data=16MiB"};
     struct origin_options options = {.slots = 8,
-                                     .time = {DISTRIBUTION_EXPONENTIAL, 0},
+                                     .time = {.kind = DISTRIBUTION_EXPONENTIAL, .mean = 0},
                                      .seed = 1,
                                      .reply_bytes = 128,
                                      .export_path = "/export",

@@ -174,15 +174,14 @@ int sim_report_json(const char *path, const struct sim *sim, const struct sim_co
 
     for (uint32_t i = 0; i < config->flow_count; i++)
         json_array_append_new(flows, flow_json(sim, config, i));
-    json_t *summary =
-        json_pack("{s:s, s:I, s:i, s:f, s:s, s:f, s:I, s:f, s:I, s:I, s:f, s:o}", "algorithm",
-                  sched_algorithm_name(config->sched.algorithm), "depth",
-                  (json_int_t)config->sched.depth, "disks", (int)config->array.disks, "service_ms",
-                  (double)config->array.service.mean / 1e6, "distribution",
-                  distribution_name(config->array.service.kind), "metered_s", metered_s(config),
-                  "seed", (json_int_t)config->seed, "utilisation", sim_utilisation(sim), "requests",
-                  (json_int_t)sim_requests(sim), "events", (json_int_t)sim_events(sim), "wall_s",
-                  (double)wall_ns / 1e9, "flows", flows);
+    json_t *summary = json_pack(
+        "{s:s, s:I, s:i, s:f, s:s, s:f, s:I, s:f, s:I, s:I, s:f, s:o}", "algorithm",
+        sched_algorithm_name(config->sched.algorithm), "depth", (json_int_t)config->sched.depth,
+        "disks", (int)config->array.disks, "service_ms", (double)config->array.service.mean / 1e6,
+        "distribution", distribution_name(config->array.service.kind), "metered_s",
+        metered_s(config), "seed", (json_int_t)config->seed, "utilisation", sim_utilisation(sim),
+        "requests", (json_int_t)sim_requests(sim), "events", (json_int_t)sim_events(sim), "wall_s",
+        (double)wall_ns / 1e9, "flows", flows);
 
     errno = 0;
     if (json_dump_file(summary, path, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) != 0)

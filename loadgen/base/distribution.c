@@ -6,12 +6,9 @@
 #include <string.h>
 
 static const char *const names[DISTRIBUTION_KINDS] = {
-    [DISTRIBUTION_FIXED] = "fixed",
-    [DISTRIBUTION_EXPONENTIAL] = "exponential",
-    [DISTRIBUTION_UNIFORM] = "uniform",
-    [DISTRIBUTION_BIMODAL] = "bimodal",
-    [DISTRIBUTION_LOGNORMAL] = "lognormal",
-    [DISTRIBUTION_PARETO] = "pareto",
+    [DISTRIBUTION_FIXED] = "fixed",         [DISTRIBUTION_EXPONENTIAL] = "exponential",
+    [DISTRIBUTION_UNIFORM] = "uniform",     [DISTRIBUTION_BIMODAL] = "bimodal",
+    [DISTRIBUTION_LOGNORMAL] = "lognormal", [DISTRIBUTION_PARETO] = "pareto",
     [DISTRIBUTION_LIST] = "list",
 };
 

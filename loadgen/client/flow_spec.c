@@ -142,7 +142,7 @@ static bool set_bytes(struct flow_spec *spec, const char *value)
     if (units_parse_bytes(value, &bytes) != 0)
         return false;
     spec->http.requests[0].has_body = bytes > 0;
-    spec->http.requests[0].body = (struct distribution){DISTRIBUTION_FIXED, .mean = bytes};
+    spec->http.requests[0].body = (struct distribution){.kind = DISTRIBUTION_FIXED, .mean = bytes};
     spec->nfs.transfer = spec->http.requests[0].body;
     return true;
 }
@@ -396,7 +396,7 @@ static int check_sent(struct flow_spec *spec, char *error)
         return complain(error, "target=HOST:PORT is missing");
     if (spec->protocol == FLOW_NFS) {
         if (spec->nfs.transfer.mean == 0)
-            spec->nfs.transfer = (struct distribution){DISTRIBUTION_FIXED, .mean = 4096};
+            spec->nfs.transfer = (struct distribution){.kind = DISTRIBUTION_FIXED, .mean = 4096};
         if (spec->nfs.transfer.mean > (64U << 20))
             return complain(error, "bytes: at most 64MiB in one NFS operation");
         if (strlen(spec->nfs.export_path) > MOUNT_PATH_MAX_BYTES ||

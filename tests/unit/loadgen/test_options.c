@@ -153,8 +153,8 @@ static void an_nfs_flow_and_its_defaults(void **state)
     assert_int_equal(spec.connections, 2);
     assert_int_equal(spec.nfs.uid, 1002);
     assert_int_equal(spec.think.mean, 5000000);
-    assert_string_equal(spec.export_path, "/vol");
-    assert_string_equal(spec.file, "f");
+    assert_string_equal(spec.nfs.export_path, "/vol");
+    assert_string_equal(spec.nfs.file, "f");
     assert_int_equal(spec.timeout_ns, 30000000000);
 }
 

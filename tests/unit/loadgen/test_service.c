@@ -32,7 +32,7 @@ static void job_done(struct service_job *job)
 
 static void begin(uint32_t slots, enum distribution_kind kind, uint64_t mean_ns)
 {
-    struct distribution time = {kind, mean_ns};
+    struct distribution time = {.kind = kind, .mean = mean_ns};
 
     service_init(&service, slots, &time, 7);
     done_count = 0;

@@ -235,7 +235,8 @@ static void a_burst_comes_at_once(void **state)
 
     (void)state;
     fixture_init(&fixture, "leaky-bucket", 1000, 10);
-    fixture.config.array.service = (struct distribution){DISTRIBUTION_FIXED, NS_PER_MS};
+    fixture.config.array.service =
+        (struct distribution){.kind = DISTRIBUTION_FIXED, .mean = NS_PER_MS};
     fixture_flow(&fixture, "name=plain,concurrency=100,limit=10/s,think=1h");
     fixture_flow(&fixture, "name=bursty,concurrency=100,limit=10/s,burst=20,think=1h");
     struct sim *sim = sim_create(&fixture.config);
