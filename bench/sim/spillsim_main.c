@@ -415,7 +415,8 @@ int main(int argc, char **argv)
 {
     struct options options = {
         .config = {.sched = {.algorithm = SCHED_ALGORITHM_SFQD, .depth = 16},
-                   .array = {.disks = 4, .service = {DISTRIBUTION_EXPONENTIAL, 6700000}},
+                   .array = {.disks = 4,
+                             .service = {.kind = DISTRIBUTION_EXPONENTIAL, .mean = 6700000}},
                    .end_ns = 100 * NS_PER_S,
                    .interval_ns = NS_PER_S,
                    .seed = 1},

@@ -45,7 +45,7 @@ static void submit(size_t count, uint64_t units)
 
 static void one_disk_serves_in_order(void **state)
 {
-    struct array_config config = {.disks = 1, .service = {DISTRIBUTION_FIXED, 100}};
+    struct array_config config = {.disks = 1, .service = {.kind = DISTRIBUTION_FIXED, .mean = 100}};
 
     (void)state;
     begin(&config, false);
@@ -66,8 +66,9 @@ static void one_disk_serves_in_order(void **state)
 
 static void the_shortest_queue_is_taken(void **state)
 {
-    struct array_config config = {
-        .disks = 4, .service = {DISTRIBUTION_FIXED, 100}, .spread = ARRAY_SPREAD_SHORTEST};
+    struct array_config config = {.disks = 4,
+                                  .service = {.kind = DISTRIBUTION_FIXED, .mean = 100},
+                                  .spread = ARRAY_SPREAD_SHORTEST};
 
     (void)state;
     begin(&config, false);
@@ -79,7 +80,7 @@ static void the_shortest_queue_is_taken(void **state)
 
 static void random_jobs_reach_every_disk(void **state)
 {
-    struct array_config config = {.disks = 4, .service = {DISTRIBUTION_FIXED, 100}};
+    struct array_config config = {.disks = 4, .service = {.kind = DISTRIBUTION_FIXED, .mean = 100}};
     uint32_t hits[4] = {0};
     struct array_job job;
 
@@ -96,7 +97,7 @@ static void random_jobs_reach_every_disk(void **state)
 
 static void a_sequential_stream_is_striped(void **state)
 {
-    struct array_config config = {.disks = 3, .service = {DISTRIBUTION_FIXED, 100}};
+    struct array_config config = {.disks = 3, .service = {.kind = DISTRIBUTION_FIXED, .mean = 100}};
 
     (void)state;
     begin(&config, true);
@@ -111,8 +112,9 @@ static void a_sequential_stream_is_striped(void **state)
 /* Mean service time, in parts of the configured one, of jobs served one after the other. */
 static double mean_service(double seek_share, bool sequential)
 {
-    struct array_config config = {
-        .disks = 4, .service = {DISTRIBUTION_FIXED, 1000000}, .seek_share = seek_share};
+    struct array_config config = {.disks = 4,
+                                  .service = {.kind = DISTRIBUTION_FIXED, .mean = 1000000},
+                                  .seek_share = seek_share};
 
     begin(&config, sequential);
     for (int i = 0; i < 20000; i++) {

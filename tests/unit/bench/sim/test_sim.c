@@ -31,7 +31,8 @@ static void waiting_before_the_array_is_metered_apart(void **state)
 
     (void)state;
     fixture_init(&fixture, "fifo", 1, 20000);
-    fixture.config.array.service = (struct distribution){DISTRIBUTION_FIXED, 10 * NS_PER_MS};
+    fixture.config.array.service =
+        (struct distribution){.kind = DISTRIBUTION_FIXED, .mean = 10 * NS_PER_MS};
     fixture_flow(&fixture, "rate=50/s");
     struct sim *sim = fixture_run(&fixture);
     const struct sim_meter *meter = sim_flow_meter(sim, 0);
@@ -48,7 +49,8 @@ static void clients_of_a_closed_loop_think(void **state)
 
     (void)state;
     fixture_init(&fixture, "sfqd", 16, 100);
-    fixture.config.array.service = (struct distribution){DISTRIBUTION_FIXED, 10 * NS_PER_MS};
+    fixture.config.array.service =
+        (struct distribution){.kind = DISTRIBUTION_FIXED, .mean = 10 * NS_PER_MS};
     fixture.config.array.spread = ARRAY_SPREAD_SHORTEST;
     fixture_flow(&fixture, "concurrency=4,think=30ms,start=1s");
     struct sim *sim = fixture_run(&fixture);
