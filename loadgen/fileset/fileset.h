@@ -11,7 +11,8 @@
  *   ROOT/f00000000         ROOT/f00000001       ...     depth 0
  *
  * Sizes: a file's size is one draw of `size` from a generator of the file's own (seed, number), so
- * it depends on no other file.
+ * it depends on no other file; of a list file i has the value i mod its length. Draws outside 1
+ * byte to FILESET_MAX_BYTES are moved to the nearer end.
  *
  * Popularity, of ranks 0 to files - 1:
  *   uniform   all alike
@@ -22,8 +23,14 @@
  * inversion to generate variates from monotone discrete distributions", 1996).
  *
  * Contents: byte `offset` of file i in version v is a function of (seed, i, v, offset). Blocks of
- * FILESET_BLOCK_BYTES begin with a stamp of file, block and version, so that a reader who expects
- * one thing can say what it found instead. Version 0 is what populating writes.
+ * FILESET_BLOCK_BYTES begin with a stamp of version, file and block, so that a reader who expects
+ * one thing can say what it found instead. Version 0 is what populating writes. A block:
+ *
+ *   0        4        8          16         24          32
+ *   version  "SpLd"   file       block      check       words of a generator keyed with all of them
+ *
+ * Little-endian; `check` is that key, so that chance makes no stamp. The version comes first so
+ * that even the stump of a block at a file's end tells it.
  */
 #ifndef LOADGEN_FILESET_FILESET_H
 #define LOADGEN_FILESET_FILESET_H
@@ -42,6 +49,7 @@ enum fileset_popularity {
 };
 
 #define FILESET_MAX_FILES     1000000000ULL
+#define FILESET_MAX_BYTES     (1ULL << 44)
 #define FILESET_MAX_DEPTH     8U
 #define FILESET_MAX_WIDTH     1000U
 #define FILESET_ROOT_BYTES    128
@@ -50,7 +58,7 @@ enum fileset_popularity {
 #define FILESET_STAMP_BYTES   32U
 #define FILESET_MARKER_NAME   ".spillload-set"
 #define FILESET_MARKER_BYTES  1024
-#define FILESET_PROBLEM_BYTES 256
+#define FILESET_PROBLEM_BYTES 384
 
 struct fileset_spec {
     char root[FILESET_ROOT_BYTES]; /* its top directory, relative to export or document root */
@@ -68,14 +76,24 @@ struct fileset_spec {
 /* root "set", 1000 files of 16 KiB in 1 level of 10 directories, uniform, seed 1. */
 extern const struct fileset_spec fileset_defaults;
 
+/* Plain data that nobody changes after fileset_init(): threads may share it. */
 struct fileset {
     struct fileset_spec spec;
     uint64_t leaf_directories;
     uint64_t directories; /* of all levels, without the root */
     uint64_t permutation_key[4];
+    uint32_t permutation_bits; /* of each half of a rank */
+    uint64_t hot_ranks;        /* 0: all alike */
     double zipf_h_x1;
     double zipf_h_n;
     double zipf_s;
+};
+
+/* What the stamp of a block says of itself. */
+struct fileset_stamp {
+    uint64_t file;
+    uint64_t block;
+    uint32_t version;
 };
 
 /* 0, or -EINVAL with a sentence in `problem`. Holds no memory. */
@@ -95,6 +113,9 @@ uint64_t fileset_directory_parent(const struct fileset *set, uint64_t directory)
 
 uint64_t fileset_size_bytes(const struct fileset *set, uint64_t file);
 
+/* The file that has a rank, 0 being the most popular. */
+uint64_t fileset_rank_file(const struct fileset *set, uint64_t rank);
+
 /* A file by popularity. */
 uint64_t fileset_draw(const struct fileset *set, struct rng *rng);
 
@@ -109,14 +130,30 @@ void fileset_content(const struct fileset *set, uint64_t file, uint32_t version,
 bool fileset_verify(const struct fileset *set, uint64_t file, uint32_t version, uint64_t offset,
                     const void *data, size_t length, char problem[FILESET_PROBLEM_BYTES]);
 
-/* The text of the marker file in the root, which tells the set's description; returns its length.
- * A marker with the same text means that the set is all there. */
+/*
+ * The stamp at the start of a block: whether this set's generator wrote it. The other one is for
+ * data that should be the block given, from its first byte on: the version it has, by its stamp or
+ * by as much of it as there is.
+ */
+bool fileset_stamp_read(const struct fileset *set, const void *block, struct fileset_stamp *out);
+bool fileset_version_found(const struct fileset *set, uint64_t file, uint64_t block,
+                           const void *data, size_t length, uint32_t *version);
+
+/*
+ * The text of the marker file in the root, which tells what the files are (their number, tree,
+ * sizes, seed; not their popularity); returns its length. A marker with the same text means that
+ * the set is all there.
+ */
 size_t fileset_marker(const struct fileset *set, char out[FILESET_MARKER_BYTES]);
+
+/* Whether a marker that was found is this set's; where not, `problem` says in what it differs. */
+bool fileset_marker_matches(const struct fileset *set, const char *found, size_t length,
+                            char problem[FILESET_PROBLEM_BYTES]);
 
 /*
  * Makes the set below a local directory (a web server's document root), `threads` files at a time,
- * or finds it there and leaves it. 0, or negative errno with the path in `problem`. `made` tells
- * how many files were written.
+ * or finds it there and leaves it. 0, or negative errno with the path in `problem` (-EEXIST:
+ * another set is there). `made` tells how many files were written.
  */
 int fileset_make_local(const struct fileset *set, const char *directory, unsigned threads,
                        uint64_t *made, char problem[FILESET_PROBLEM_BYTES]);
