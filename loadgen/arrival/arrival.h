@@ -11,7 +11,8 @@
  *
  * which makes the second a Poisson process whose rate is r(t) at every t (time rescaling: Cox and
  * Lewis, "The statistical analysis of series of events", 1966, section 3.3), and the first one with
- * the same count, off by less than one, up to every t. Where r is 0 nothing comes.
+ * the same count, off by one at most, up to every t. Where r is 0 nothing comes: a request that is
+ * due as a pause begins comes at its end.
  *
  *   steady  r                       ramp    from r to `peak` in `period`, there it stays
  *   on/off  r for on, 0 for off     sine    r + amplitude * sin(2 pi t / period), never below 0
@@ -31,6 +32,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "loadgen/arrival/sine.h"
 #include "loadgen/arrival/trace.h"
 #include "loadgen/base/rng.h"
 
@@ -74,14 +76,26 @@ struct arrival_spec {
     double scale; /* above 0; 0 is read as 1 */
 };
 
+/*
+ * A shape is a row of pieces that may come again in cycles: the steps, the entries of a trace, the
+ * waves of a sine, the slope of a ramp and what follows it. `reached` and the time are counted from
+ * the piece's start, whose time is whole nanoseconds, so that neither loses digits as a run goes
+ * on. Steady and on/off have no pieces: there `reached` is ON time, in nanoseconds.
+ */
 struct arrival {
     struct arrival_spec spec;
     struct rng rng;
     uint64_t count;
-    double reached; /* u of the request before, in requests */
-    size_t piece;   /* where in the steps or the trace the request before lay */
-    double piece_start_s;
-    double piece_reached;
+    double factor;  /* of the shape's rates on its own clock: scale / speed */
+    double reached; /* u of the request before, in requests since the piece's start */
+    size_t piece;
+    size_t pieces;
+    uint64_t piece_start_ns; /* on the shape's clock */
+    double cycle_total;      /* requests of all pieces */
+    uint64_t cycle_ns;       /* 0: the pieces come once */
+    struct sine sine;
+    uint64_t last_ns;
+    bool ended;
 };
 
 /* No time: what a process that has ended answers. */

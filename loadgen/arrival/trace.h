@@ -11,8 +11,9 @@
  *   times UNIT       each line is the time of one request since the trace's start, not less than
  *                    the line before; UNIT is ns, us, ms or s (the default)
  *
- * Only the first column counts, columns are parted by blanks, tabs or commas: a CSV with the
- * times in front is a trace. A first line of words, as CSV files have it, is skipped.
+ * Only the first column counts, columns are parted by blanks, tabs, commas or semicolons: a CSV
+ * with the times in front is a trace. A first line of words, as CSV files have it, is skipped.
+ * Numbers are decimal, with or without an exponent; times are exact to the nanosecond.
  */
 #ifndef LOADGEN_ARRIVAL_TRACE_H
 #define LOADGEN_ARRIVAL_TRACE_H
@@ -22,7 +23,8 @@
 #include <stdint.h>
 
 #define TRACE_MAX_ENTRIES 50000000U
-#define TRACE_ERROR_BYTES 256
+#define TRACE_MAX_RATE    1e9 /* per second */
+#define TRACE_ERROR_BYTES 512
 
 struct trace {
     bool times;
@@ -31,6 +33,9 @@ struct trace {
     uint64_t *times_ns;  /* times: in order */
     double *rates_per_s; /* rates */
     double total;        /* requests in all of it */
+    /* Until it begins again, if it does. Of times so long that the gap between the last request
+     * and the first of the next turn is the mean gap, or the first request's time if that is more;
+     * never 0. */
     uint64_t length_ns;
 };
 

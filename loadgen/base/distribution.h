@@ -18,7 +18,10 @@
  *   exponential:10ms         the mean; so fixed, uniform and bimodal
  *   lognormal:10ms:1.5       mean and sigma
  *   pareto:1.1:500:10MiB     alpha, least, most
- *   list:FILE                a duration or a size per line
+ *   list:FILE                a duration or a size per line; empty lines and those that begin with
+ *                            # are skipped
+ *
+ * Durations have their unit, sizes may have one; sigma and alpha are numbers above 0.
  */
 #ifndef LOADGEN_BASE_DISTRIBUTION_H
 #define LOADGEN_BASE_DISTRIBUTION_H
@@ -53,6 +56,7 @@ struct distribution {
     uint64_t least;
     uint64_t most;
     const uint64_t *list;
+    const char *list_file;
     size_t list_count;
     size_t list_next;
 };
@@ -62,7 +66,8 @@ struct distribution {
 /* 0, or -EINVAL for an unknown name. Only the kinds that a mean describes: up to bimodal. */
 int distribution_parse(const char *name, enum distribution_kind *out);
 
-/* The text form above. 0 or -EINVAL; for a list negative errno of reading it. */
+/* The text form above. 0 or -EINVAL (of a list: it holds no value, or something else); for a list
+ * negative errno of reading it. `out` is untouched on errors. */
 int distribution_read(const char *text, enum distribution_unit unit, struct distribution *out);
 
 const char *distribution_name(enum distribution_kind kind);
@@ -73,5 +78,13 @@ const char *distribution_format(const struct distribution *distribution,
 
 /* One draw. A list moves on, which is why the distribution is not const. */
 uint64_t distribution_draw(struct distribution *distribution, struct rng *rng);
+
+/* The draw of the number-th of something: a list gives its number-th value, over and over, and
+ * nothing moves on. The same number and generator give the same value. */
+uint64_t distribution_draw_for(const struct distribution *distribution, struct rng *rng,
+                               uint64_t number);
+
+/* The mean in full; `mean` is rounded to a whole. */
+double distribution_mean(const struct distribution *distribution);
 
 #endif

@@ -1,19 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arrival processes and distributions: means, shapes, and that a seed repeats a run. Bounds on
- * random results are five standard errors wide, so another seed fails one run in a million.
+ * Steady and on/off arrivals: means, spread, no drift, and that a seed repeats a run. The shapes
+ * that are walked piece by piece are in test_shapes.c.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
-#include "loadgen/base/distribution.h"
 #include "loadgen/arrival/arrival.h"
+#include "tests/unit/loadgen/statistics.h"
 
 #define NS_PER_S 1000000000ULL
 
@@ -21,18 +12,9 @@ static uint64_t seed;
 
 static int read_seed(void **state)
 {
-    const char *text = getenv("SPILLWAY_TEST_SEED");
-
     (void)state;
-    seed = text ? strtoull(text, NULL, 10) : 42;
-    print_message("seed %llu (SPILLWAY_TEST_SEED)\n", (unsigned long long)seed);
+    seed = statistics_seed();
     return 0;
-}
-
-static void assert_near(double value, double wanted, double error)
-{
-    if (value < wanted - error || value > wanted + error)
-        fail_msg("%g is not %g +- %g", value, wanted, error);
 }
 
 static void constant_gaps_do_not_drift(void **state)
@@ -79,10 +61,29 @@ static void poisson_gaps_have_the_mean_and_spread_of_the_exponential(void **stat
     assert_near((double)above_mean / COUNT, exp(-1), 5 * 0.49 / sqrt(COUNT));
 }
 
+static void poisson_gaps_are_exponential(void **state)
+{
+    enum { COUNT = 100000 };
+    static double values[COUNT];
+    struct arrival_spec spec = {.rate_per_s = 1000};
+    struct arrival arrival;
+    uint64_t before = 0;
+
+    (void)state;
+    arrival_init(&arrival, &spec, seed, 4);
+    for (int i = 0; i < COUNT; i++) {
+        uint64_t at = arrival_next_ns(&arrival);
+
+        values[i] = -expm1(-(double)(at - before) / 1e6);
+        before = at;
+    }
+    assert_uniform(values, COUNT);
+}
+
 static void on_off_sends_in_on_phases_only_at_the_full_rate(void **state)
 {
     struct arrival_spec spec = {
-        .gaps = ARRIVAL_POISSON, .rate_per_s = 500, .on_ns = 3 * NS_PER_S, .off_ns = 2 * NS_PER_S};
+        .shape = ARRIVAL_ON_OFF, .rate_per_s = 500, .on_ns = 3 * NS_PER_S, .off_ns = 2 * NS_PER_S};
     struct arrival arrival;
     uint64_t count = 0;
     uint64_t before = 0;
@@ -105,8 +106,11 @@ static void on_off_sends_in_on_phases_only_at_the_full_rate(void **state)
 
 static void on_off_with_constant_gaps_is_exact(void **state)
 {
-    struct arrival_spec spec = {
-        .gaps = ARRIVAL_CONSTANT, .rate_per_s = 2, .on_ns = NS_PER_S, .off_ns = 9 * NS_PER_S};
+    struct arrival_spec spec = {.gaps = ARRIVAL_CONSTANT,
+                                .shape = ARRIVAL_ON_OFF,
+                                .rate_per_s = 2,
+                                .on_ns = NS_PER_S,
+                                .off_ns = 9 * NS_PER_S};
     static const uint64_t wanted_ms[] = {500, 10000, 10500, 20000, 20500};
     struct arrival arrival;
 
@@ -137,65 +141,57 @@ static void a_seed_repeats_a_run_and_streams_differ(void **state)
     assert_true(equal < 5);
 }
 
-/* Mean and standard deviation, both in units of the mean, of each distribution. */
-static void distributions_have_their_mean_and_spread(void **state)
+/* The first draws of this seed, kept: a change of them changes every recorded run. */
+static void the_draws_of_a_seed_stay(void **state)
 {
-    enum { COUNT = 200000 };
-    static const struct {
-        const char *name;
-        double deviation;
-        double fourth; /* standard error of the squared deviation, generously */
-    } rows[] = {
-        {"fixed", 0, 0}, {"exponential", 1, 3}, {"uniform", 0.57735, 1}, {"bimodal", 1.5, 4}};
+    static const uint64_t steady_ns[] = {984784, 17071976, 25386942, 36206996, 37184804, 39050009};
+    static const uint64_t on_off_ns[] = {984784,    47071976,  85386942,
+                                         126206996, 127184804, 129050009};
+    struct arrival_spec spec = {.rate_per_s = 100};
+    struct arrival arrival;
 
     (void)state;
-    for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
-        struct distribution distribution = {.mean = 10000000};
-        struct rng rng;
-        double sum = 0;
-        double squares = 0;
-
-        assert_int_equal(distribution_parse(rows[row].name, &distribution.kind), 0);
-        assert_string_equal(distribution_name(distribution.kind), rows[row].name);
-        rng_init(&rng, seed, row);
-        for (int i = 0; i < COUNT; i++) {
-            double value = (double)distribution_draw(&distribution, &rng) / 1e7;
-
-            sum += value;
-            squares += value * value;
-        }
-        double mean = sum / COUNT;
-        double variance = squares / COUNT - mean * mean;
-        double wanted = rows[row].deviation * rows[row].deviation;
-
-        assert_near(mean, 1, 1e-6 + 5 * rows[row].deviation / sqrt(COUNT));
-        assert_near(variance, wanted, 1e-5 + 5 * rows[row].fourth / sqrt(COUNT));
-    }
+    arrival_init(&arrival, &spec, 42, 1);
+    for (size_t i = 0; i < sizeof(steady_ns) / sizeof(steady_ns[0]); i++)
+        assert_int_equal(arrival_next_ns(&arrival), steady_ns[i]);
+    spec = (struct arrival_spec){
+        .shape = ARRIVAL_ON_OFF, .rate_per_s = 100, .on_ns = 10000000, .off_ns = 30000000};
+    arrival_init(&arrival, &spec, 42, 1);
+    for (size_t i = 0; i < sizeof(on_off_ns) / sizeof(on_off_ns[0]); i++)
+        assert_int_equal(arrival_next_ns(&arrival), on_off_ns[i]);
 }
 
-static void unknown_distributions_are_refused(void **state)
+static void a_rate_of_nothing_never_comes(void **state)
 {
-    enum distribution_kind kind = DISTRIBUTION_UNIFORM;
+    struct arrival_spec spec = {.shape = ARRIVAL_STEADY};
+    struct arrival arrival;
 
     (void)state;
-    assert_true(distribution_parse("normal", &kind) < 0);
-    assert_true(distribution_parse("", &kind) < 0);
-    assert_int_equal(kind, DISTRIBUTION_UNIFORM);
+    arrival_init(&arrival, &spec, seed, 0);
+    assert_true(arrival_next_ns(&arrival) == ARRIVAL_NEVER);
+    assert_true(arrival_next_ns(&arrival) == ARRIVAL_NEVER);
+    spec.rate_per_s = 1e-12; /* one in 31700 years is past the clock's end */
+    spec.gaps = ARRIVAL_CONSTANT;
+    arrival_init(&arrival, &spec, seed, 0);
+    assert_true(arrival_next_ns(&arrival) == ARRIVAL_NEVER);
 }
 
-static void bounded_draws_stay_below_their_bound(void **state)
+static void scale_multiplies_and_speed_shortens_phases(void **state)
 {
-    struct rng rng;
-    uint64_t counts[10] = {0};
+    struct arrival_spec spec = {.gaps = ARRIVAL_CONSTANT,
+                                .shape = ARRIVAL_ON_OFF,
+                                .rate_per_s = 2,
+                                .on_ns = NS_PER_S,
+                                .off_ns = 9 * NS_PER_S,
+                                .speed = 10,
+                                .scale = 10};
+    static const uint64_t wanted_ms[] = {50, 1000, 1050, 2000, 2050};
+    struct arrival arrival;
 
     (void)state;
-    rng_init(&rng, seed, 3);
-    for (int i = 0; i < 100000; i++)
-        counts[rng_below(&rng, 10)]++;
-    for (int i = 0; i < 10; i++)
-        assert_near((double)counts[i], 10000, 5 * sqrt(9000));
-    assert_int_equal(rng_below(&rng, 0), 0);
-    assert_int_equal(rng_below(&rng, 1), 0);
+    arrival_init(&arrival, &spec, seed, 0);
+    for (size_t i = 0; i < sizeof(wanted_ms) / sizeof(wanted_ms[0]); i++)
+        assert_int_equal(arrival_next_ns(&arrival), wanted_ms[i] * 1000000);
 }
 
 int main(void)
@@ -203,12 +199,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(constant_gaps_do_not_drift),
         cmocka_unit_test(poisson_gaps_have_the_mean_and_spread_of_the_exponential),
+        cmocka_unit_test(poisson_gaps_are_exponential),
         cmocka_unit_test(on_off_sends_in_on_phases_only_at_the_full_rate),
         cmocka_unit_test(on_off_with_constant_gaps_is_exact),
         cmocka_unit_test(a_seed_repeats_a_run_and_streams_differ),
-        cmocka_unit_test(distributions_have_their_mean_and_spread),
-        cmocka_unit_test(unknown_distributions_are_refused),
-        cmocka_unit_test(bounded_draws_stay_below_their_bound),
+        cmocka_unit_test(the_draws_of_a_seed_stay),
+        cmocka_unit_test(a_rate_of_nothing_never_comes),
+        cmocka_unit_test(scale_multiplies_and_speed_shortens_phases),
     };
 
     return cmocka_run_group_tests(tests, read_seed, NULL);
