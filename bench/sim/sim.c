@@ -202,8 +202,11 @@ static void served(void *owner, struct array_job *job)
 
 static void schedule_arrival(struct sim_flow *flow)
 {
-    uint64_t next_ns = flow->spec->start_ns + arrival_next_ns(&flow->arrival);
+    uint64_t next_ns = arrival_next_ns(&flow->arrival);
 
+    if (next_ns == ARRIVAL_NEVER)
+        return;
+    next_ns += flow->spec->start_ns;
     if (next_ns < flow->end_ns)
         events_at(&flow->sim->events, &flow->next_arrival, next_ns);
 }
