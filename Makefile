@@ -89,6 +89,10 @@ $(OUT)/obj/%.o: %.c
 
 -include $(shell find $(OUT)/obj -name '*.d' 2>/dev/null)
 
+# The files that are built into the load tools.
+EMBEDDED := $(wildcard conf/profiles/*.yaml conf/traces/*.trace)
+$(OUT)/obj/loadgen/embedded/embedded.o $(BUILD)/fuzz/obj/loadgen/embedded/embedded.o: $(EMBEDDED)
+
 all: $(PROGRAMS)
 
 # ---------------------------------------------------------------- fuzz targets (clang, libFuzzer + ASan + UBSan)
@@ -203,7 +207,7 @@ DEPS := build-essential pkg-config libevent-dev libtirpc-dev libcyaml-dev libyam
         libcmocka-dev libhttp-parser-dev clang clang-tidy clang-format libclang-rt-14-dev llvm-14 \
         python3 python3-pytest python3-yaml nginx-light haproxy nfs-ganesha nfs-ganesha-vfs libnfs-utils libnfs-dev rpcbind \
         user-mode-linux busybox-static nfs-common curl wrk iproute2 strace procps util-linux kmod \
-        gnuplot-nox libssl-dev libnghttp2-dev nghttp2-server openssl
+        gnuplot-nox libssl-dev libnghttp2-dev nghttp2-server nghttp2-client openssl
 .PHONY: deps
 deps: ## install what is missing (Debian packages; as root or through sudo)
 	@missing=; for p in $(DEPS); do \
