@@ -8,7 +8,7 @@
  * The keys of a flow in a workload file (loadgen/workload) are the same, read by the same table.
  *
  * A comma in a value is written \, (backslash, comma). flow_spec_help() prints every key from the
- * table the parser works with.
+ * tables the parser works with (keys/).
  */
 #ifndef LOADGEN_CLIENT_FLOW_SPEC_H
 #define LOADGEN_CLIENT_FLOW_SPEC_H
@@ -63,6 +63,7 @@ enum flow_nfs_version {
 
 #define FLOW_NAME_BYTES    32
 #define FLOW_TEXT_BYTES    512
+#define FLOW_TRACE_BYTES   256
 #define FLOW_HEADERS_BYTES 2048
 #define FLOW_MAX_CLIENTS   65000U
 #define FLOW_MAX_WEIGHT    1000000U
@@ -113,8 +114,13 @@ struct flow_nfs {
     uint32_t gid;
 };
 
+/* Room for the keys there are: a bit of each. */
+#define FLOW_KEY_WORDS 2
+
 struct flow_spec {
     char name[FLOW_NAME_BYTES];
+    uint64_t given[FLOW_KEY_WORDS]; /* the keys that were written: flow_spec_given() */
+    bool offline; /* checks the text alone: no name is looked up, no file read; can't be sent */
     enum flow_protocol protocol;
     bool has_target;
     struct units_address target;
@@ -124,6 +130,7 @@ struct flow_spec {
      */
     bool open_loop;
     struct arrival_spec arrival;
+    char trace_name[FLOW_TRACE_BYTES]; /* read into arrival.trace by flow_spec_check() */
     uint32_t concurrency;
     struct distribution think;
     uint64_t pause_ns; /* of a closed-loop client after a refusal or an error that is final */
@@ -162,14 +169,30 @@ struct flow_spec {
 /* What a flow is before any key is read. */
 void flow_spec_init(struct flow_spec *spec);
 
-/* One key. 0, or -EINVAL with a sentence in `error` that names the key and what was expected. */
+/*
+ * One key. 0, or -EINVAL with a sentence in `error` that names the key and what was expected. Most
+ * keys are taken once.
+ */
 int flow_spec_set(struct flow_spec *spec, enum flow_use use, const char *key, const char *value,
                   char error[FLOW_ERROR_BYTES]);
 
-/* After the last key: what no key alone can tell, and the defaults that depend on others. */
+/* Whether the key was written. It must be one. */
+bool flow_spec_given(const struct flow_spec *spec, const char *key);
+
+/* Whether a key means something to a flow of this protocol; a flow's defaults may hold others. */
+bool flow_spec_fits(const struct flow_spec *spec, enum flow_use use, const char *key);
+
+/*
+ * After the last key: what no key alone can tell, contradictions among them, the trace, and the
+ * defaults that depend on others.
+ */
 int flow_spec_check(struct flow_spec *spec, enum flow_use use, char error[FLOW_ERROR_BYTES]);
 
-/* All of it for "key=value,key=value...". */
+/* The keys of "key=value,key=value...". */
+int flow_spec_set_all(struct flow_spec *spec, enum flow_use use, const char *text,
+                      char error[FLOW_ERROR_BYTES]);
+
+/* All of it: flow_spec_init(), the keys of the text, flow_spec_check(). */
 int flow_spec_parse(const char *text, enum flow_use use, struct flow_spec *out,
                     char error[FLOW_ERROR_BYTES]);
 

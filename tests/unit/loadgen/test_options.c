@@ -148,7 +148,7 @@ static void an_nfs_flow_and_its_defaults(void **state)
                      0);
     assert_false(spec.open_loop);
     assert_int_equal(spec.nfs.mix[FLOW_WRITE], 1);
-    assert_true(spec.sequential);
+    assert_true(spec.nfs.sequential);
     assert_int_equal(spec.nfs.transfer.mean, 4096);
     assert_int_equal(spec.connections, 2);
     assert_int_equal(spec.nfs.uid, 1002);
@@ -199,7 +199,7 @@ static void wrong_flows_say_what_is_wrong(void **state)
         {FLOW_SENT, "target=127.0.0.1:1,rate", "'rate': expected key=value"},
         {FLOW_SENT, "target=127.0.0.1:1,rate=fast", "rate=fast: expected a rate"},
         {FLOW_SENT, "target=127.0.0.1,rate=1/s", "target=127.0.0.1: expected HOST:PORT"},
-        {FLOW_SENT, "target=127.0.0.1:1,rate=1/s,proto=smb", "expected http or nfs"},
+        {FLOW_SENT, "target=127.0.0.1:1,rate=1/s,proto=smb", "expected http, https, h2, h2c or nfs"},
         {FLOW_SENT, "target=127.0.0.1:1,rate=1/s,on=1s", "on and off go together"},
         {FLOW_SENT, "target=127.0.0.1:1,concurrency=1,on=1s,off=1s", "need rate"},
         {FLOW_SENT, "target=127.0.0.1:1,rate=1/s,think=1s", "think is for closed loop"},
