@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams: reading and sending; connecting, accepting and closing are in stream_lifecycle.c.
+ * Streams: reading and sending; connecting, accepting and closing are in stream_lifecycle.c, TLS in
+ * stream_tls.c.
  *
  * `turn_end` is the one deferred item of a stream: at the end of a turn it flushes, goes on reading
  * where reading was cut short, and, once closed, tells the owner.
@@ -28,6 +29,15 @@ static uint8_t receive_buffer[STREAM_RECEIVE_BYTES];
 static void defer(struct stream *stream)
 {
     loop_defer(stream->loop, &stream->turn_end);
+}
+
+static void output_added(struct stream *stream, uint64_t length)
+{
+    stream->output_bytes += length;
+    if (stream->output_bytes > STREAM_OUTPUT_LIMIT)
+        stream->over_limit = true;
+    stream->flush_wanted = true;
+    defer(stream);
 }
 
 /* ---------------------------------------------------------------- input */
@@ -75,7 +85,7 @@ static uint8_t *receive_room(struct stream *stream, size_t *room)
         *room = sizeof(receive_buffer);
         return receive_buffer;
     }
-    size_t wanted = stream->input_length + 16384;
+    size_t wanted = stream->input_length + (stream->tls ? STREAM_TLS_ROOM_BYTES : 16384);
 
     if (wanted > stream->input_capacity) {
         stream->input_capacity = wanted;
@@ -85,29 +95,53 @@ static uint8_t *receive_room(struct stream *stream, size_t *room)
     return stream->input + stream->input_length;
 }
 
+static ssize_t receive(struct stream *stream, uint8_t *to, size_t room)
+{
+    if (stream->tls)
+        return stream_tls_receive(stream, to, room);
+    ssize_t got = recv(stream->io.fd, to, room, 0);
+
+    /* A short read emptied the socket: the next arrival is a new edge. After a hang-up there will
+     * be none, so the end of the stream is read for. */
+    if (got < 0 ? errno != EINTR : (size_t)got < room && !stream->hung_up)
+        stream->readable = false;
+    return got;
+}
+
+/* True when the handshake, if there is one, is over. */
+static bool established(struct stream *stream)
+{
+    if (stream->state == STREAM_OPEN)
+        return true;
+    if (!stream_tls_established(stream))
+        return false;
+    stream->state = STREAM_OPEN;
+    if (stream->segment_count)
+        output_added(stream, 0);
+    if (stream->handler->connected)
+        stream->handler->connected(stream);
+    return stream->state == STREAM_OPEN;
+}
+
 static void read_some(struct stream *stream)
 {
     for (int i = 0; i < RECEIVES_PER_TURN && stream->readable && !stream->paused; i++) {
         size_t room;
         uint8_t *to = receive_room(stream, &room);
-        ssize_t got = recv(stream->io.fd, to, room, 0);
+        ssize_t got = receive(stream, to, room);
+        int error = got < 0 ? errno : 0;
 
-        if (got < 0) {
-            if (errno == EINTR)
-                continue;
-            stream->readable = false;
-            if (errno != EAGAIN)
-                stream_close(stream, errno);
+        if (got == 0 || (error && error != EAGAIN && error != EINTR)) {
+            stream_close(stream, error);
             return;
         }
-        if (got == 0) {
-            stream_close(stream, 0);
-            return;
+        if (!established(stream)) {
+            if (stream->state == STREAM_CLOSED)
+                return;
+            continue;
         }
-        /* A short read emptied the socket: the next arrival is a new edge. After a hang-up there
-         * will be none, so the end of the stream is read for. */
-        if ((size_t)got < room && !stream->hung_up)
-            stream->readable = false;
+        if (error)
+            continue;
         if (to == receive_buffer)
             deliver(stream, to, (size_t)got);
         else
@@ -117,6 +151,14 @@ static void read_some(struct stream *stream)
     }
     if (stream->readable && !stream->paused)
         defer(stream);
+}
+
+void stream_produce(struct stream *stream)
+{
+    if (stream->state != STREAM_OPEN)
+        return;
+    stream->produce_wanted = true;
+    defer(stream);
 }
 
 void stream_resume(struct stream *stream)
@@ -175,15 +217,6 @@ uint8_t *stream_reserve(struct stream *stream, size_t length)
         }
     }
     return stream->output + stream->output_length;
-}
-
-static void output_added(struct stream *stream, uint64_t length)
-{
-    stream->output_bytes += length;
-    if (stream->output_bytes > STREAM_OUTPUT_LIMIT)
-        stream->over_limit = true;
-    stream->flush_wanted = true;
-    defer(stream);
 }
 
 void stream_commit(struct stream *stream, size_t length)
@@ -283,38 +316,29 @@ static void consume_output(struct stream *stream, size_t sent)
         stream->segment_first = 0;
 }
 
-static void flush(struct stream *stream)
+/* As sendmsg(). */
+static ssize_t transmit(struct stream *stream, struct iovec *vectors, size_t count, size_t bytes)
 {
-    struct iovec vectors[SEND_VECTORS];
+    struct msghdr message = {.msg_iov = vectors, .msg_iovlen = count};
 
-    stream->flush_wanted = false;
-    for (int i = 0; stream->segment_count > 0 && stream->writable; i++) {
-        size_t bytes;
-        struct msghdr message = {.msg_iov = vectors, .msg_iovlen = gather(stream, vectors, &bytes)};
+    if (stream->tls)
+        return stream_tls_send(stream, vectors, count, bytes);
+    ssize_t sent = count == 1 ? send(stream->io.fd, vectors[0].iov_base, bytes, MSG_NOSIGNAL)
+                              : sendmsg(stream->io.fd, &message, MSG_NOSIGNAL);
 
-        if (i == SENDS_PER_TURN) {
-            stream->flush_wanted = true;
-            defer(stream);
-            return;
-        }
-        ssize_t sent = message.msg_iovlen == 1
-                           ? send(stream->io.fd, vectors[0].iov_base, bytes, MSG_NOSIGNAL)
-                           : sendmsg(stream->io.fd, &message, MSG_NOSIGNAL);
+    if (sent < 0 ? errno != EINTR : (size_t)sent < bytes)
+        stream->writable = false;
+    return sent;
+}
 
-        if (sent < 0) {
-            if (errno == EINTR)
-                continue;
-            stream->writable = false;
-            if (errno != EAGAIN)
-                stream_close(stream, errno);
-            return;
-        }
-        if ((size_t)sent < bytes)
-            stream->writable = false;
-        consume_output(stream, (size_t)sent);
-    }
-    if (stream->segment_count > 0)
-        return;
+static bool unsent(const struct stream *stream)
+{
+    return stream->segment_count > 0 || (stream->tls && stream_tls_unsent(stream));
+}
+
+/* Nothing is left to be sent. */
+static void all_sent(struct stream *stream, bool had_output)
+{
     if (stream->close_when_sent) {
         stream_close(stream, 0);
         return;
@@ -324,6 +348,49 @@ static void flush(struct stream *stream)
         if (stream->handler->drained)
             stream->handler->drained(stream);
     }
+    if (had_output && stream->handler->sent && stream->state == STREAM_OPEN)
+        stream->handler->sent(stream);
+}
+
+static void flush(struct stream *stream)
+{
+    struct iovec vectors[SEND_VECTORS];
+    bool had_output = unsent(stream);
+
+    stream->flush_wanted = false;
+    for (int i = 0; unsent(stream) && stream->writable; i++) {
+        size_t bytes;
+        size_t count = gather(stream, vectors, &bytes);
+
+        if (i == SENDS_PER_TURN) {
+            stream->flush_wanted = true;
+            defer(stream);
+            return;
+        }
+        ssize_t sent = transmit(stream, vectors, count, bytes);
+
+        if (sent < 0) {
+            if (errno == EINTR)
+                continue;
+            if (errno != EAGAIN)
+                stream_close(stream, errno);
+            return;
+        }
+        consume_output(stream, (size_t)sent);
+    }
+    if (!unsent(stream))
+        all_sent(stream, had_output);
+}
+
+/* Output that was asked for is made and sent. */
+static void produce_and_flush(struct stream *stream)
+{
+    if (stream->state == STREAM_OPEN && stream->produce_wanted) {
+        stream->produce_wanted = false;
+        stream->handler->produce(stream);
+    }
+    if (stream->state != STREAM_CLOSED && stream->flush_wanted)
+        flush(stream);
 }
 
 /* ---------------------------------------------------------------- the loop's two ways in */
@@ -336,35 +403,33 @@ void stream_turn_end(struct loop_deferred *deferred)
         stream->handler->closed(stream, stream->error);
         return;
     }
-    if (stream->state != STREAM_OPEN)
+    if (!stream->linked)
         return;
-    if (stream->resume_wanted) {
+    if (stream->resume_wanted && stream->state == STREAM_OPEN) {
         stream->resume_wanted = false;
         stream->paused = false;
         if (stream->input_length)
             deliver(stream, stream->input, stream->input_length);
     }
-    if (stream->state == STREAM_OPEN && stream->flush_wanted)
-        flush(stream);
-    if (stream->state == STREAM_OPEN)
+    produce_and_flush(stream);
+    if (stream->state != STREAM_CLOSED)
         read_some(stream);
     /* A reply made by what was read just now leaves in this turn too. */
-    if (stream->state == STREAM_OPEN && stream->flush_wanted)
-        flush(stream);
+    produce_and_flush(stream);
 }
 
 void stream_ready(struct loop_io *io, uint32_t events)
 {
     struct stream *stream = (void *)((char *)io - offsetof(struct stream, io));
 
-    if (stream->state == STREAM_CONNECTING) {
+    if (!stream->linked) {
         stream_connect_result(stream, events);
-        if (stream->state != STREAM_OPEN)
+        if (!stream->linked || stream->state == STREAM_CLOSED)
             return;
     }
     if (events & EPOLLOUT) {
         stream->writable = true;
-        if (stream->segment_count) {
+        if (unsent(stream)) {
             stream->flush_wanted = true;
             defer(stream);
         }

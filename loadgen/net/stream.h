@@ -12,8 +12,13 @@
  * as it is until sent, or such memory repeated to any length (a 10 GB body costs one segment). Sent
  * at the end of the turn with one system call when the socket takes it all.
  *
+ * Who makes output piece by piece as it is wanted: stream_produce() asks for `produce` at the end
+ * of the turn, just before sending; `sent` tells that all of it is with the kernel.
+ *
  * Callbacks may call any function here, stream_close() included. `closed` is the last callback: it
  * comes at the end of the turn, then the stream may be freed.
+ *
+ * The bytes may travel inside TLS: stream_tls.h.
  */
 #ifndef LOADGEN_NET_STREAM_H
 #define LOADGEN_NET_STREAM_H
@@ -38,6 +43,7 @@ enum stream_state {
 };
 
 struct stream;
+struct stream_tls;
 
 struct stream_handler {
     /* The connection attempt succeeded. Optional for accepted streams. */
@@ -46,6 +52,10 @@ struct stream_handler {
     size_t (*data)(struct stream *stream, const uint8_t *data, size_t length);
     /* Output fell from above STREAM_OUTPUT_LIMIT to nothing. Optional. */
     void (*drained)(struct stream *stream);
+    /* The turn ends after stream_produce(): the last chance to add output to it. Optional. */
+    void (*produce)(struct stream *stream);
+    /* Output there was is sent, none is left. Optional. */
+    void (*sent)(struct stream *stream);
     /* `error` is 0 after an orderly end, else a positive errno. */
     void (*closed)(struct stream *stream, int error);
 };
@@ -65,13 +75,16 @@ struct stream {
     struct loop_deferred turn_end;
     struct loop *loop;
     const struct stream_handler *handler;
+    struct stream_tls *tls; /* NULL: plain */
     enum stream_state state;
     int error;
+    bool linked; /* the socket is connected; TLS may still be shaking hands */
     bool readable;
     bool hung_up;
     bool resume_wanted;
     bool paused;
     bool flush_wanted;
+    bool produce_wanted;
     bool writable;
     bool over_limit;
     bool close_when_sent;
@@ -117,6 +130,9 @@ void stream_commit(struct stream *stream, size_t length);
 void stream_put(struct stream *stream, const void *data, size_t length);
 /* `total` bytes: memory at base over and over. The memory is not copied. */
 void stream_put_repeated(struct stream *stream, const uint8_t *base, size_t period, uint64_t total);
+
+/* Asks for handler->produce at the end of this turn. */
+void stream_produce(struct stream *stream);
 
 /* True when the peer does not keep up with what it asked for. */
 bool stream_output_full(const struct stream *stream);

@@ -31,6 +31,7 @@ int stream_open(struct stream *stream, struct loop *loop, int fd,
 {
     stream_setup(stream, loop, fd, handler);
     stream->state = STREAM_OPEN;
+    stream->linked = true;
     stream->writable = true;
     int error = loop_add(loop, &stream->io);
 
@@ -78,8 +79,13 @@ void stream_connect_result(struct stream *stream, uint32_t events)
     }
     if (!(events & EPOLLOUT))
         return;
-    stream->state = STREAM_OPEN;
+    stream->linked = true;
     stream->writable = true;
+    if (stream->tls) {
+        stream_tls_start(stream);
+        return;
+    }
+    stream->state = STREAM_OPEN;
     if (stream->handler->connected)
         stream->handler->connected(stream);
 }
@@ -88,6 +94,8 @@ void stream_close(struct stream *stream, int error)
 {
     if (stream->state == STREAM_CLOSED)
         return;
+    if (stream->tls && stream->state == STREAM_OPEN && error == 0)
+        stream_tls_goodbye(stream);
     stream->state = STREAM_CLOSED;
     stream->error = error;
     if (stream->io.fd >= 0) {
@@ -111,6 +119,8 @@ void stream_fini(struct stream *stream)
         close(stream->io.fd);
         stream->state = STREAM_CLOSED;
     }
+    if (stream->tls)
+        stream_tls_fini(stream);
     free(stream->input);
     free(stream->output);
     free(stream->segments);
