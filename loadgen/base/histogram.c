@@ -31,6 +31,19 @@ uint64_t histogram_bucket_start(size_t bucket)
     return (uint64_t)(bucket - shift * HISTOGRAM_HALF) << shift;
 }
 
+void histogram_clear(struct histogram *histogram)
+{
+    if (histogram->total > 0) {
+        size_t first = histogram_bucket(histogram->min);
+        size_t last = histogram_bucket(histogram->max);
+
+        memset(&histogram->counts[first], 0, (last - first + 1) * sizeof(histogram->counts[0]));
+    }
+    histogram->total = histogram->max = 0;
+    histogram->sum = 0;
+    histogram->min = UINT64_MAX;
+}
+
 void histogram_add(struct histogram *histogram, uint64_t value)
 {
     histogram->counts[histogram_bucket(value)]++;
@@ -44,7 +57,11 @@ void histogram_add(struct histogram *histogram, uint64_t value)
 
 void histogram_merge(struct histogram *into, const struct histogram *from)
 {
-    for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++)
+    if (from->total == 0)
+        return;
+    size_t last = histogram_bucket(from->max);
+
+    for (size_t i = histogram_bucket(from->min); i <= last; i++)
         into->counts[i] += from->counts[i];
     into->total += from->total;
     into->sum += from->sum;
@@ -67,7 +84,7 @@ uint64_t histogram_quantile(const struct histogram *histogram, double quantile)
     uint64_t seen = 0;
 
     rank = clamp(rank, 1, histogram->total);
-    for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
+    for (size_t i = histogram_bucket(histogram->min); i < HISTOGRAM_BUCKETS; i++) {
         seen += histogram->counts[i];
         if (seen >= rank) {
             uint64_t start = histogram_bucket_start(i);

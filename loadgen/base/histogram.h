@@ -11,7 +11,7 @@
  *   buckets         2048 |         1024 |         1024 | ...
  *
  * Values past HISTOGRAM_MAX_VALUE are counted in the last bucket; `max` stays exact. Fixed size,
- * nothing to free; adding is O(1), reading a quantile is one pass.
+ * nothing to free; adding is O(1), the rest is one pass over the buckets from min to max.
  */
 #ifndef LOADGEN_BASE_HISTOGRAM_H
 #define LOADGEN_BASE_HISTOGRAM_H
@@ -35,6 +35,8 @@ struct histogram {
 };
 
 void histogram_reset(struct histogram *histogram);
+/* As reset, of a histogram in use: costs the range of its values, not all the buckets. */
+void histogram_clear(struct histogram *histogram);
 void histogram_add(struct histogram *histogram, uint64_t value);
 
 /* Adds every count of `from` to `into`. */

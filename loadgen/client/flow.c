@@ -2,14 +2,17 @@
 /* Flows: offering, holding back, completing; the picture is in the header. */
 #include "loadgen/client/flow.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "loadgen/base/memory.h"
 
 /* Requests that are due are started in batches, so that replies are read in between. */
-#define ARRIVALS_PER_TURN  256
-#define EXPIRY_INTERVAL_NS 100000000ULL
+#define ARRIVALS_PER_TURN 256
+/* Between looks for requests that took too long: an eighth of the timeout within these bounds. */
+#define EXPIRY_LEAST_NS 1000000ULL
+#define EXPIRY_MOST_NS  100000000ULL
 
 /* A closed-loop client between two requests, or a refused request before its next try. */
 struct flow_thinker {
@@ -82,10 +85,10 @@ static bool measured(const struct flow *flow, uint64_t intended_ns)
     return intended_ns >= flow->window.measure_ns;
 }
 
-static bool try_send(struct flow *flow, const struct flow_waiting *waiting)
+static bool try_send(struct flow *flow, const struct flow_waiting *waiting, uint64_t now_ns)
 {
     struct flow_request request = {.intended_ns = waiting->intended_ns,
-                                   .sent_ns = loop_clock_ns(),
+                                   .sent_ns = now_ns,
                                    .number = waiting->number,
                                    .tries = waiting->tries};
 
@@ -98,24 +101,6 @@ static bool try_send(struct flow *flow, const struct flow_waiting *waiting)
     return false;
 }
 
-static void offer(struct flow *flow, uint64_t intended_ns)
-{
-    struct flow_waiting waiting = {.intended_ns = intended_ns, .number = flow->next_number++};
-    uint64_t now_ns = loop_clock_ns();
-    uint64_t late_ns = now_ns > intended_ns ? now_ns - intended_ns : 0;
-
-    if (measured(flow, intended_ns)) {
-        flow->offered++;
-        flow->late += late_ns > FLOW_LATE_NS;
-        if (late_ns > flow->late_max_ns)
-            flow->late_max_ns = late_ns;
-    }
-    if (flow->backlog_count == 0 && !flow->pumping && try_send(flow, &waiting))
-        return;
-    flow->delayed += measured(flow, intended_ns);
-    backlog_push(flow, &waiting);
-}
-
 void flow_pump(struct flow *flow)
 {
     /* A send that fails at once completes its request, which pumps: one level is enough. */
@@ -125,7 +110,7 @@ void flow_pump(struct flow *flow)
     while (flow->backlog_count > 0 && flow->in_flight < flow->spec.concurrency) {
         struct flow_waiting waiting = backlog_pop(flow);
 
-        if (!try_send(flow, &waiting)) {
+        if (!try_send(flow, &waiting, loop_clock_ns())) {
             backlog_push_front(flow, &waiting);
             break;
         }
@@ -133,7 +118,42 @@ void flow_pump(struct flow *flow)
     flow->pumping = false;
 }
 
+static void offer(struct flow *flow, uint64_t intended_ns, uint64_t now_ns)
+{
+    struct flow_waiting waiting = {.intended_ns = intended_ns, .number = flow->next_number++};
+    uint64_t late_ns = now_ns > intended_ns ? now_ns - intended_ns : 0;
+    bool sent = false;
+
+    assert(!flow->pumping);
+    if (measured(flow, intended_ns)) {
+        flow->offered++;
+        flow->late += late_ns > FLOW_LATE_NS;
+        if (late_ns > flow->late_max_ns)
+            flow->late_max_ns = late_ns;
+    }
+    if (flow->backlog_count == 0) {
+        flow->pumping = true;
+        sent = try_send(flow, &waiting, now_ns);
+        flow->pumping = false;
+    }
+    if (!sent) {
+        flow->delayed += measured(flow, intended_ns);
+        backlog_push(flow, &waiting);
+    }
+}
+
 /* ---------------------------------------------------------------- open and closed loop */
+
+/* False when the process has nothing more for this flow. */
+static bool next_arrival(struct flow *flow)
+{
+    uint64_t next_ns = arrival_next_ns(&flow->arrival);
+
+    if (flow->start_ns >= flow->end_ns || next_ns >= flow->end_ns - flow->start_ns)
+        return false;
+    flow->next_arrival_ns = flow->start_ns + next_ns;
+    return true;
+}
 
 static void arrivals_due(struct loop_timer *timer)
 {
@@ -141,18 +161,13 @@ static void arrivals_due(struct loop_timer *timer)
     uint64_t now_ns = loop_clock_ns();
 
     for (int i = 0; i < ARRIVALS_PER_TURN && flow->next_arrival_ns <= now_ns; i++) {
-        if (flow->next_arrival_ns >= flow->end_ns)
+        offer(flow, flow->next_arrival_ns, now_ns);
+        if (!next_arrival(flow))
             return;
-        offer(flow, flow->next_arrival_ns);
-        uint64_t next_ns = arrival_next_ns(&flow->arrival);
-
-        if (next_ns == ARRIVAL_NEVER)
-            return;
-        flow->next_arrival_ns = flow->start_ns + next_ns;
+        now_ns = loop_clock_ns();
     }
-    if (flow->next_arrival_ns < flow->end_ns)
-        loop_timer_set(flow->loop, timer,
-                       flow->next_arrival_ns > now_ns ? flow->next_arrival_ns : now_ns + 1);
+    loop_timer_set(flow->loop, timer,
+                   flow->next_arrival_ns > now_ns ? flow->next_arrival_ns : now_ns + 1);
 }
 
 static void thought(struct loop_timer *timer)
@@ -171,7 +186,7 @@ static void thought(struct loop_timer *timer)
             flow, &(struct flow_waiting){request.intended_ns, request.number, request.tries + 1});
         flow_pump(flow);
     } else if (intended_ns < flow->end_ns) {
-        offer(flow, intended_ns);
+        offer(flow, intended_ns, loop_clock_ns());
     }
 }
 
@@ -197,8 +212,9 @@ static void next_of_client(struct flow *flow, uint64_t now_ns, uint64_t pause_ns
 {
     if (now_ns + pause_ns >= flow->end_ns)
         return;
-    if (pause_ns == 0) {
-        offer(flow, now_ns);
+    /* A send that fails at once does not send again at once: the loop must turn in between. */
+    if (pause_ns == 0 && !flow->pumping) {
+        offer(flow, now_ns, now_ns);
         return;
     }
     loop_timer_set(flow->loop, &thinker_take(flow)->timer, now_ns + pause_ns);
@@ -216,6 +232,8 @@ static bool retry(struct flow *flow, const struct flow_request *request,
         return false;
     if (flow->spec.retry_after && result->retry_after_ns)
         wait_ns = result->retry_after_ns;
+    if (wait_ns >= flow->drained_ns || now_ns >= flow->drained_ns - wait_ns)
+        return false;
     struct flow_thinker *thinker = thinker_take(flow);
 
     flow->retried += measured(flow, request->intended_ns);
@@ -245,7 +263,7 @@ static void meter_result(struct flow *flow, const struct flow_request *request,
     if (!measured(flow, request->intended_ns))
         return;
     count(&flow->total, result, latency_ns);
-    if (result->kind >= FLOW_KINDS)
+    if (flow->one_kind || result->kind >= FLOW_KINDS)
         return;
     if (!flow->kinds[result->kind]) {
         flow->kinds[result->kind] = memory_zeroed(1, sizeof(*flow->kinds[0]));
@@ -271,6 +289,15 @@ void flow_completed(struct flow *flow, const struct flow_request *request,
     flow_pump(flow);
 }
 
+static uint64_t expiry_interval_ns(const struct flow *flow)
+{
+    uint64_t interval_ns = flow->spec.timeout_ns / 8;
+
+    return interval_ns < EXPIRY_LEAST_NS  ? EXPIRY_LEAST_NS
+           : interval_ns > EXPIRY_MOST_NS ? EXPIRY_MOST_NS
+                                          : interval_ns;
+}
+
 static void expire(struct loop_timer *timer)
 {
     struct flow *flow = (void *)((char *)timer - offsetof(struct flow, expiry_timer));
@@ -278,7 +305,7 @@ static void expire(struct loop_timer *timer)
 
     if (now_ns > flow->spec.timeout_ns)
         flow->transport->expire(flow, now_ns - flow->spec.timeout_ns);
-    loop_timer_set(flow->loop, timer, now_ns + EXPIRY_INTERVAL_NS);
+    loop_timer_set(flow->loop, timer, now_ns + expiry_interval_ns(flow));
 }
 
 /* ---------------------------------------------------------------- life */
@@ -322,14 +349,15 @@ void flow_begin(struct flow *flow, const struct flow_window *window)
     flow->window = *window;
     flow->start_ns = window->start_ns + flow->spec.start_ns;
     flow->end_ns = window->end_ns;
+    flow->drained_ns = window->drained_ns > window->end_ns ? window->drained_ns : window->end_ns;
     if (flow->spec.stop_ns && window->start_ns + flow->spec.stop_ns < flow->end_ns)
         flow->end_ns = window->start_ns + flow->spec.stop_ns;
-    loop_timer_set(flow->loop, &flow->expiry_timer, window->start_ns + EXPIRY_INTERVAL_NS);
+    flow->one_kind = !flow->transport->kind_name(flow, 1);
+    if (flow->one_kind)
+        flow->kinds[0] = &flow->total;
+    loop_timer_set(flow->loop, &flow->expiry_timer, window->start_ns + expiry_interval_ns(flow));
     if (flow->spec.open_loop) {
-        uint64_t first_ns = arrival_next_ns(&flow->arrival);
-
-        flow->next_arrival_ns = flow->start_ns + first_ns;
-        if (first_ns != ARRIVAL_NEVER)
+        if (next_arrival(flow))
             loop_timer_set(flow->loop, &flow->arrival_timer, flow->next_arrival_ns);
         return;
     }
@@ -347,8 +375,10 @@ void flow_fini(struct flow *flow)
         flow->thinkers_made = thinker->next_made;
         free(thinker);
     }
-    for (int i = 0; i < FLOW_KINDS; i++)
-        free(flow->kinds[i]);
+    for (int i = 0; i < FLOW_KINDS; i++) {
+        if (flow->kinds[i] != &flow->total)
+            free(flow->kinds[i]);
+    }
     free(flow->backlog);
     flow->thinkers_free = NULL;
     flow->backlog = NULL;

@@ -4,10 +4,17 @@
  * is above its concurrency, sends again what was refused and may be, and meters what comes back.
  * The wire is a transport's business (client/http, client/nfs).
  *
- *   arrival timer ─┐                      ┌─ transport.send ─► in flight ─► flow_completed ─►
- * meters think timers  ─┴─► flow_offer ─► room?┤                       ▲              │ (intended
- * times)                      └─► backlog ─► flow_pump┘    refused, tries left ▲ │ └── retry timers
- * ◄──────────────┘
+ *   arrival timer --+            +-> transport.send -> in flight -> flow_completed -> meters
+ *                   +-> offer -> room?                                 |       |
+ *   think timers ---+            +-> backlog -> flow_pump      refused, a try  +-> closed loop:
+ *        ^                              ^                      is left         |   the client
+ *        |                              +----- retry timers <------+           |   thinks
+ *        +---------------------------------------------------------------------+
+ *
+ * A closed-loop client waits for its request to the end, retries included, before it thinks. A
+ * retry leaves its place below the concurrency to others while it waits, then goes before all that
+ * are held back. After the flow's end nothing is offered, but what was offered is still sent, and
+ * sent again, up to the end of the drain; a refusal whose next try would come later is final.
  *
  * What a request asks for follows from the flow's seed and the request's number alone
  * (flow_request_rng), whatever the timing was: the same seed sends the same requests, and a retry
@@ -79,6 +86,7 @@ struct flow_window {
     uint64_t start_ns;
     uint64_t measure_ns; /* requests meant for earlier are warm-up: not metered */
     uint64_t end_ns;     /* no new requests from here on */
+    uint64_t drained_ns; /* nor new tries of those there are; below end_ns it is read as end_ns */
 };
 
 #define FLOW_KINDS FLOW_MAX_REQUESTS
@@ -94,6 +102,7 @@ struct flow {
     struct flow_window window;
     uint64_t start_ns;
     uint64_t end_ns;
+    uint64_t drained_ns;
     struct arrival arrival;
     struct rng rng; /* think times */
     uint64_t request_seed;
@@ -112,18 +121,22 @@ struct flow {
     struct flow_thinker *thinkers_made;
     uint64_t retry_waiting;
 
-    uint64_t offered; /* requests meant to be sent in the measured time */
-    uint64_t late; /* of those, sent over FLOW_LATE_NS after the intended time, through our fault */
-    uint64_t delayed; /* of those, held back by the concurrency cap or for want of a connection */
+    /* Of requests meant for the measured time, told of each once, retries apart. */
+    uint64_t offered;
+    uint64_t late; /* came to be sent over FLOW_LATE_NS after the intended time: our own fault */
     uint64_t late_max_ns;
+    uint64_t delayed;   /* held back by the concurrency cap or for want of a connection */
     uint64_t completed; /* OK replies that arrived within the measured time */
     uint64_t retried;   /* tries after the first, of requests meant for the measured time */
     uint64_t reconnects;
     uint64_t verified;   /* replies whose data was compared with what had to be there */
     uint64_t unverified; /* replies that could not be: a write to the same place was in flight */
     struct meter total;
-    struct meter second;             /* reset by whoever shows it */
-    struct meter *kinds[FLOW_KINDS]; /* of the measured time; NULL: no such request so far */
+    struct meter second; /* meter_clear() by whoever shows it */
+    /* Of the measured time; NULL: no such request so far. Where there is one kind alone this is
+     * `total` itself. */
+    struct meter *kinds[FLOW_KINDS];
+    bool one_kind;
 };
 
 #define FLOW_LATE_NS 1000000ULL

@@ -23,12 +23,24 @@ const char *outcome_name(enum outcome outcome)
     return names[outcome];
 }
 
-void meter_reset(struct meter *meter)
+static void forget_counts(struct meter *meter)
 {
     memset(meter->outcomes, 0, sizeof(meter->outcomes));
     meter->bytes_in = meter->bytes_out = 0;
+}
+
+void meter_reset(struct meter *meter)
+{
+    forget_counts(meter);
     histogram_reset(&meter->latency);
     histogram_reset(&meter->refusal);
+}
+
+void meter_clear(struct meter *meter)
+{
+    forget_counts(meter);
+    histogram_clear(&meter->latency);
+    histogram_clear(&meter->refusal);
 }
 
 void meter_add(struct meter *meter, enum outcome outcome, uint64_t latency_ns)

@@ -38,6 +38,8 @@ struct meter {
 };
 
 void meter_reset(struct meter *meter);
+/* As reset, of a meter in use, and much cheaper: what a run may do every second. */
+void meter_clear(struct meter *meter);
 void meter_add(struct meter *meter, enum outcome outcome, uint64_t latency_ns);
 
 /* Everything that is neither OK nor refused. */

@@ -11,6 +11,8 @@
 
 #define NS_PER_S  1000000000ULL
 #define NS_PER_MS 1000000ULL
+/* A wait that found events sooner than this did not sleep: to sleep and wake up takes longer. */
+#define NO_SLEEP_NS 2000ULL
 
 uint64_t loop_clock_ns(void)
 {
@@ -84,7 +86,7 @@ void loop_stop(struct loop *loop)
 }
 
 /* Nanoseconds to sleep, or UINT64_MAX for "until something happens". */
-static uint64_t time_to_sleep(const struct loop *loop)
+static uint64_t time_to_sleep(const struct loop *loop, uint64_t now_ns)
 {
     const struct timer_entry *first = timer_heap_first(&loop->timers);
 
@@ -92,15 +94,11 @@ static uint64_t time_to_sleep(const struct loop *loop)
         return 0;
     if (!first)
         return UINT64_MAX;
-    uint64_t now = loop_clock_ns();
-
-    return first->deadline_ns > now ? first->deadline_ns - now : 0;
+    return first->deadline_ns > now_ns ? first->deadline_ns - now_ns : 0;
 }
 
-static int wait_for_events(struct loop *loop)
+static int sleep_for(struct loop *loop, uint64_t sleep_ns)
 {
-    uint64_t sleep_ns = time_to_sleep(loop);
-
     if (!loop->no_pwait2) {
         struct timespec timeout = {.tv_sec = (time_t)(sleep_ns / NS_PER_S),
                                    .tv_nsec = (long)(sleep_ns % NS_PER_S)};
@@ -116,6 +114,30 @@ static int wait_for_events(struct loop *loop)
                                                         : (int)(sleep_ns / NS_PER_MS);
 
     return epoll_wait(loop->epoll_fd, loop->batch, LOOP_EVENTS, timeout_ms);
+}
+
+/* epoll's count, or -1 and errno; now_ns is the time after it. */
+static int wait_for_events(struct loop *loop)
+{
+    uint64_t before_ns = loop_clock_ns();
+    uint64_t sleep_ns = time_to_sleep(loop, before_ns);
+    int count = sleep_for(loop, sleep_ns);
+    int error = errno;
+
+    loop->now_ns = loop_clock_ns();
+    if (sleep_ns == 0 || (count > 0 && loop->now_ns - before_ns < NO_SLEEP_NS))
+        before_ns = loop->now_ns;
+    loop->worked_ns += before_ns - loop->work_since_ns;
+    loop->work_since_ns = loop->now_ns;
+    errno = error;
+    return count;
+}
+
+uint64_t loop_busy_ns(const struct loop *loop)
+{
+    uint64_t since_ns = loop->work_since_ns;
+
+    return loop->worked_ns + (since_ns ? loop_clock_ns() - since_ns : 0);
 }
 
 static void run_timers(struct loop *loop)
@@ -147,12 +169,16 @@ static void run_deferred(struct loop *loop)
 
 int loop_run(struct loop *loop)
 {
+    int error = 0;
+
+    loop->work_since_ns = loop_clock_ns();
     while (!loop->stopped) {
         int count = wait_for_events(loop);
 
-        if (count < 0 && errno != EINTR)
-            return -errno;
-        loop->now_ns = loop_clock_ns();
+        if (count < 0 && errno != EINTR) {
+            error = -errno;
+            break;
+        }
         loop->batch_count = count < 0 ? 0 : count;
         for (loop->batch_next = 0; loop->batch_next < loop->batch_count;) {
             struct epoll_event *event = &loop->batch[loop->batch_next++];
@@ -165,5 +191,7 @@ int loop_run(struct loop *loop)
         run_timers(loop);
         run_deferred(loop);
     }
-    return 0;
+    loop->worked_ns = loop_busy_ns(loop);
+    loop->work_since_ns = 0;
+    return error;
 }

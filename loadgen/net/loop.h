@@ -13,6 +13,9 @@
  *
  * The wait is epoll_pwait2(2) with the timer slack turned down; where the kernel lacks it the loop
  * sleeps to the millisecond before and spins for the rest.
+ *
+ * The loop tells how much of the time it worked: everything but the waits, and those waits that did
+ * not sleep because something was ready at once. A loop that works all the time is behind.
  */
 #ifndef LOADGEN_NET_LOOP_H
 #define LOADGEN_NET_LOOP_H
@@ -48,6 +51,8 @@ struct loop {
     bool stopped;
     bool no_pwait2;
     uint64_t now_ns;
+    uint64_t work_since_ns; /* 0: it does not run */
+    uint64_t worked_ns;     /* up to then */
     struct timer_heap timers;
     struct loop_deferred *deferred;
     struct loop_deferred **deferred_tail;
@@ -73,6 +78,10 @@ void loop_defer(struct loop *loop, struct loop_deferred *deferred);
 /* Turns until loop_stop(). 0, or negative errno when waiting failed. */
 int loop_run(struct loop *loop);
 void loop_stop(struct loop *loop);
+
+/* Nanoseconds of work since loop_init(), up to now; the difference of two readings over the time
+ * between them is the loop's share of a core. */
+uint64_t loop_busy_ns(const struct loop *loop);
 
 /* The monotonic clock, now. loop->now_ns is the same clock, read once after each wait. */
 uint64_t loop_clock_ns(void);
