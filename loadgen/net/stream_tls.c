@@ -45,6 +45,7 @@ struct stream_tls {
     size_t out_start;
     size_t out_bytes;
     size_t out_capacity;
+    char refused[160]; /* subject of a certificate */
     char problem[STREAM_TLS_PROBLEM_BYTES];
 };
 
@@ -117,6 +118,18 @@ static const char *openssl_reason(void)
     return reason ? reason : "unknown reason";
 }
 
+/* Keeps the subject of a certificate that is not accepted: it is gone when the handshake failed. */
+static int certificate_checked(int accepted, X509_STORE_CTX *store)
+{
+    SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
+    struct stream_tls *tls = SSL_get_app_data(ssl);
+    X509 *certificate = X509_STORE_CTX_get_current_cert(store);
+
+    if (!accepted && certificate)
+        X509_NAME_oneline(X509_get_subject_name(certificate), tls->refused, sizeof(tls->refused));
+    return accepted;
+}
+
 static bool trust(SSL_CTX *ssl, const struct stream_tls_options *options,
                   char problem[STREAM_TLS_PROBLEM_BYTES])
 {
@@ -124,7 +137,7 @@ static bool trust(SSL_CTX *ssl, const struct stream_tls_options *options,
         SSL_CTX_set_verify(ssl, SSL_VERIFY_NONE, NULL);
         return true;
     }
-    SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER, NULL);
+    SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER, certificate_checked);
     if (!options->ca_path || !options->ca_path[0]) {
         SSL_CTX_set_default_verify_paths(ssl);
         return true;
@@ -223,6 +236,7 @@ static struct stream_tls *tls_create(struct stream_tls_context *context)
         out_of_memory();
     BIO_set_data(bio, tls);
     SSL_set_bio(tls->ssl, bio, bio);
+    SSL_set_app_data(tls->ssl, tls);
     SSL_set_connect_state(tls->ssl);
     if (context->name_is_address)
         X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(tls->ssl), context->server_name);
@@ -275,22 +289,25 @@ static const char *advice(long verdict)
         return "renew it, or compare this host's clock with the server's";
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
-        return "name the server as its certificate does";
+        return "name the server as its certificate does (server-name)";
     default:
-        return "name a file of certificates to trust, or switch verification off";
+        return "name a file of certificates to trust (tls-ca), or take any (tls-verify=no)";
     }
 }
 
 static void explain_certificate(struct stream_tls *tls, long verdict)
 {
-    X509 *certificate = SSL_get0_peer_certificate(tls->ssl);
-    char subject[160] = "unknown";
-
-    if (certificate)
-        X509_NAME_oneline(X509_get_subject_name(certificate), subject, sizeof(subject));
     snprintf(tls->problem, sizeof(tls->problem),
-             "the server's certificate (%s) is not accepted for \"%.120s\": %s; %s", subject,
+             "the server's certificate (%s) is not accepted for \"%.120s\": %s; %s", tls->refused,
              tls->context->server_name, X509_verify_cert_error_string(verdict), advice(verdict));
+}
+
+static void explain_protocol(struct stream_tls *tls)
+{
+    snprintf(tls->problem, sizeof(tls->problem),
+             "the server does not offer %.60s over TLS (ALPN): enable it there or ask for another "
+             "protocol",
+             tls->context->protocol);
 }
 
 /* Notes why OpenSSL gave up; returns the errno that stands for it. */
@@ -301,6 +318,8 @@ static int explain(struct stream_tls *tls)
     if (verdict != X509_V_OK && !SSL_is_init_finished(tls->ssl) &&
         SSL_get_verify_mode(tls->ssl) != SSL_VERIFY_NONE)
         explain_certificate(tls, verdict);
+    else if (ERR_GET_REASON(ERR_peek_last_error()) == SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL)
+        explain_protocol(tls);
     else if (!SSL_is_init_finished(tls->ssl))
         snprintf(tls->problem, sizeof(tls->problem),
                  "the TLS handshake failed: %s; does the server speak TLS on this port?",
@@ -323,9 +342,7 @@ bool stream_tls_established(struct stream *stream)
     SSL_get0_alpn_selected(tls->ssl, &chosen, &length);
     if (tls->context->protocol_required &&
         (length != strlen(wanted) || memcmp(chosen, wanted, length) != 0)) {
-        snprintf(tls->problem, sizeof(tls->problem),
-                 "the server does not offer %s over TLS (ALPN): enable it there or use HTTP/1.1",
-                 wanted);
+        explain_protocol(tls);
         stream_close(stream, EPROTO);
         return false;
     }

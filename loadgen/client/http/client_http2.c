@@ -598,8 +598,11 @@ static void http2_closed(struct stream *stream, int error)
     struct http2_connection last = *connection;
 
     retire(connection);
-    if (!last.connected && last.active > 0)
+    if (last.active > 0 && !last.connected)
         http_endpoint_explain(&wire->endpoint, stream, error);
+    else if (last.active > 0 && !last.settings_seen)
+        http_endpoint_tell(&wire->endpoint, "the server does not answer in HTTP/2; is it enabled "
+                                            "there, and meant to be with or without TLS?");
     nghttp2_session_del(connection->session);
     connection->session = NULL;
     stream_fini(stream);

@@ -76,14 +76,23 @@ static const char *advice(int error)
     }
 }
 
+void http_endpoint_tell(struct http_endpoint *endpoint, const char *sentence)
+{
+    if (endpoint->told)
+        return;
+    endpoint->told = true;
+    fprintf(stderr, "spillload: flow %s: %s: %s\n", endpoint->spec->name, endpoint->spec->authority,
+            sentence);
+}
+
 void http_endpoint_explain(struct http_endpoint *endpoint, const struct stream *stream, int error)
 {
     const char *problem = stream_tls_problem(stream);
+    char sentence[STREAM_TLS_PROBLEM_BYTES + 32];
 
-    if (endpoint->told || (error == 0 && !problem[0]))
+    if (error == 0 && !problem[0])
         return;
-    endpoint->told = true;
-    fprintf(stderr, "spillload: flow %s: no connection to %s: %s%s\n", endpoint->spec->name,
-            endpoint->spec->authority, problem[0] ? problem : strerror(error),
-            problem[0] ? "" : advice(error));
+    snprintf(sentence, sizeof(sentence), "no connection: %s%s",
+             problem[0] ? problem : strerror(error), problem[0] ? "" : advice(error));
+    http_endpoint_tell(endpoint, sentence);
 }

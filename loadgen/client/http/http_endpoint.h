@@ -30,4 +30,7 @@ void http_endpoint_connect(const struct http_endpoint *endpoint, struct stream *
 /* A connection ended before it carried anything: says why. Before stream_fini(). */
 void http_endpoint_explain(struct http_endpoint *endpoint, const struct stream *stream, int error);
 
+/* The same with a sentence of the caller's. */
+void http_endpoint_tell(struct http_endpoint *endpoint, const char *sentence);
+
 #endif
