@@ -302,17 +302,13 @@ size_t fileset_file_path(const struct fileset *set, uint64_t file, char *out)
 
 uint64_t fileset_size_bytes(const struct fileset *set, uint64_t file)
 {
-    struct distribution size = set->spec.size;
+    const struct distribution *size = &set->spec.size;
+    uint64_t bytes = size->mean;
     struct rng rng;
-    uint64_t bytes;
 
-    if (size.kind == DISTRIBUTION_FIXED) {
-        bytes = size.mean;
-    } else {
+    if (size->kind != DISTRIBUTION_FIXED) {
         rng_init(&rng, set->spec.seed ^ STREAM_SIZES, file);
-        if (size.list_count)
-            size.list_next = file % size.list_count;
-        bytes = distribution_draw(&size, &rng);
+        bytes = distribution_draw_for(size, &rng, file);
     }
     if (bytes < 1)
         return 1;

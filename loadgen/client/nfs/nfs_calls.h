@@ -41,12 +41,13 @@ static inline bool nfs_handle_keep(struct nfs_handle *handle, struct rpc_slice f
 }
 
 enum nfs_call_kind {
-    NFS_CALL_LOOKUP, /* handle: the directory; gives `found` and `size_bytes` */
-    NFS_CALL_MKDIR,  /* likewise; `found` may stay empty: look it up */
-    NFS_CALL_CREATE, /* an unchecked one that truncates; likewise */
-    NFS_CALL_REMOVE, /* handle: the directory */
-    NFS_CALL_READ,   /* handle: the file; gives `data`, valid within done(), and `count` */
-    NFS_CALL_WRITE,  /* handle: the file; file-sync; gives `count` */
+    NFS_CALL_LOOKUP,  /* handle: the directory; gives `found` */
+    NFS_CALL_GETATTR, /* handle: the file; gives `size_bytes` */
+    NFS_CALL_MKDIR,   /* handle: the directory; `found` may stay empty: look it up */
+    NFS_CALL_CREATE,  /* likewise; unchecked, truncates */
+    NFS_CALL_REMOVE,  /* handle: the directory */
+    NFS_CALL_READ,    /* handle: the file; gives `data`, valid within done(), and `count` */
+    NFS_CALL_WRITE,   /* handle: the file; file-sync; gives `count` */
 };
 
 struct nfs_call {
