@@ -314,6 +314,8 @@ static const struct flow_transport *transport_of(const struct flow_spec *spec)
 {
     if (spec->protocol == FLOW_NFS)
         return &client_nfs_transport;
+    if (spec->http.version == FLOW_HTTP_2)
+        return &client_http2_transport;
     return &client_http_transport;
 }
 
