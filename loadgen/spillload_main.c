@@ -10,8 +10,12 @@
 
 static const struct command commands[] = {
     {"run", command_run, "sends load and shows throughput, latency and errors"},
-    {"compare", command_compare, "shows two runs side by side, and whether they differ"},
-    {"merge", command_merge, "makes one run of several machines' runs"},
+    {"compare", command_compare, "two summaries side by side, with ratios"},
+    {"merge", command_merge, "summaries of several machines as one"},
+    {"fileset", command_fileset, "makes a file set below a local directory"},
+    {"trace", command_trace, "makes a trace of load, or shows one"},
+    {"fault", command_fault, "interference and faults, bounded and undone"},
+    {"profiles", command_profiles, "lists the built-in workloads, or prints one"},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
