@@ -322,10 +322,16 @@ static const struct flow_transport *transport_of(const struct flow_spec *spec)
 int flow_open(struct flow *flow, struct loop *loop, const struct flow_spec *spec, uint64_t seed,
               uint64_t number)
 {
+    return flow_open_over(flow, loop, spec, transport_of(spec), seed, number);
+}
+
+int flow_open_over(struct flow *flow, struct loop *loop, const struct flow_spec *spec,
+                   const struct flow_transport *transport, uint64_t seed, uint64_t number)
+{
     memset(flow, 0, sizeof(*flow));
     flow->spec = *spec;
     flow->loop = loop;
-    flow->transport = transport_of(spec);
+    flow->transport = transport;
     flow->arrival_timer.fire = arrivals_due;
     flow->expiry_timer.fire = expire;
     meter_reset(&flow->total);

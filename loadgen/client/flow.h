@@ -147,6 +147,9 @@ struct flow {
  */
 int flow_open(struct flow *flow, struct loop *loop, const struct flow_spec *spec, uint64_t seed,
               uint64_t number);
+/* The same over a wire of the caller's choice, where flow_open() goes by the spec. */
+int flow_open_over(struct flow *flow, struct loop *loop, const struct flow_spec *spec,
+                   const struct flow_transport *transport, uint64_t seed, uint64_t number);
 bool flow_ready(const struct flow *flow);
 /* The first request comes at window->start_ns plus the flow's own start, or later. Once. */
 void flow_begin(struct flow *flow, const struct flow_window *window);

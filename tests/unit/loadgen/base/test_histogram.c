@@ -120,6 +120,51 @@ static void huge_values_are_counted_and_kept_exact_as_max(void **state)
     assert_int_equal(histogram_quantile(&histogram, 0.5), UINT64_MAX / 2);
 }
 
+static void a_cleared_one_is_as_a_new_one(void **state)
+{
+    struct rng rng;
+
+    (void)state;
+    rng_init(&rng, seed_of_run(), 3);
+    histogram_reset(&histogram);
+    for (int turn = 0; turn < 20; turn++) {
+        for (int i = 0; i < 100; i++)
+            histogram_add(&histogram, rng_next(&rng) >> rng_below(&rng, 64));
+        histogram_clear(&histogram);
+        histogram_reset(&other);
+        assert_memory_equal(&histogram, &other, sizeof(histogram));
+    }
+    histogram_clear(&histogram);
+    assert_memory_equal(&histogram, &other, sizeof(histogram));
+}
+
+/* Any quantile of values of any size is within half a bucket of the value it stands for. */
+static void quantiles_are_good_to_three_digits_at_every_size(void **state)
+{
+    enum { COUNT = 400 };
+    static uint64_t values[COUNT];
+    struct rng rng;
+
+    (void)state;
+    rng_init(&rng, seed_of_run(), 4);
+    for (unsigned bits = 1; bits <= HISTOGRAM_MAX_BITS; bits++) {
+        histogram_reset(&histogram);
+        histogram_reset(&other);
+        for (int i = 0; i < COUNT; i++) {
+            values[i] = rng_next(&rng) >> (64 - bits);
+            histogram_add(i % 3 ? &histogram : &other, values[i]);
+        }
+        histogram_merge(&histogram, &other);
+        qsort(values, COUNT, sizeof(values[0]), compare);
+        for (int i = 0; i < COUNT; i++) {
+            double exact = (double)values[i];
+            double got = (double)histogram_quantile(&histogram, (i + 0.5) / COUNT);
+
+            assert_true(fabs(got - exact) <= exact / 2048);
+        }
+    }
+}
+
 static void merging_is_adding_both(void **state)
 {
     (void)state;
@@ -149,6 +194,8 @@ int main(void)
         cmocka_unit_test(quantiles_agree_with_sorted_values),
         cmocka_unit_test(an_empty_one_reads_zero),
         cmocka_unit_test(huge_values_are_counted_and_kept_exact_as_max),
+        cmocka_unit_test(a_cleared_one_is_as_a_new_one),
+        cmocka_unit_test(quantiles_are_good_to_three_digits_at_every_size),
         cmocka_unit_test(merging_is_adding_both),
     };
 
