@@ -1,529 +1,458 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The NFSv3 transport of flows: a few TCP connections, many calls in flight on each.
- *
- * Stages of a connection
- *   DOWN -> CONNECTING -> MOUNT (MNT on the same port) -> LOOKUP (the file) -> GETATTR (its size)
- * -> READY From any stage back to DOWN when it breaks; DOWN tries again after a while. Calls in
- * flight on a connection that breaks fail with OUTCOME_CONNECTION: whether they were carried out is
- * not known.
- *
- * A call's xid is its slot with the slot's use count above it, so that a late reply to a call that
- * was given up finds nobody.
- */
-#include <inttypes.h>
+/* The NFSv3 transport of flows: requests, what they wait for, how they end; see nfs3_wire.h. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "loadgen/base/memory.h"
-#include "loadgen/base/pattern.h"
-#include "loadgen/net/stream.h"
-#include "loadgen/client/flow.h"
-#include "protocols/rpc/mount3.h"
-#include "protocols/rpc/nfs3_client.h"
-#include "protocols/rpc/rpc_record.h"
+#include "loadgen/client/nfs/nfs3_wire.h"
+#include "loadgen/client/nfs/nfs_cleanup.h"
+#include "protocols/rpc/rpc_message.h"
 
-#define RETRY_NS 200000000ULL
-/* Enough of a reply to know all about it; READ data behind is only counted. */
-#define HEAD_BYTES 512
-#define SLOT_BITS  16
-#define SLOT_MASK  ((1U << SLOT_BITS) - 1)
-#define ALL_ACCESS 0x3fU
+#define FILE_AGAIN_NS    200000000ULL
+#define CLEANUP_LIMIT_NS 10000000000ULL
+/* Slots beyond those of requests, for the flow's own calls. */
+#define OWN_SLOTS NFS_SETUP_CALLS
 
-enum stage {
-    STAGE_DOWN,
-    STAGE_CONNECTING,
-    STAGE_MOUNT,
-    STAGE_LOOKUP,
-    STAGE_GETATTR,
-    STAGE_READY,
-};
+/* ---------------------------------------------------------------- the one file */
 
-static const char *const stage_names[] = {
-    [STAGE_DOWN] = "connecting",
-    [STAGE_CONNECTING] = "connecting",
-    [STAGE_MOUNT] = "mounting",
-    [STAGE_LOOKUP] = "looking up the file",
-    [STAGE_GETATTR] = "reading attributes",
-    [STAGE_READY] = "running",
-};
-
-struct nfs_slot {
-    bool busy;
-    uint32_t uses;
-    uint32_t next_free;
-    struct flow_request request;
-};
-
-struct nfs_connection {
-    struct stream stream;
-    struct flow *flow;
-    enum stage stage;
-    struct loop_timer retry;
-    struct rpc_record_decoder decoder;
-    uint8_t head[HEAD_BYTES];
-    size_t head_bytes;
-    uint32_t setup_xid;
-    struct nfs_slot *slots;
-    uint32_t slots_count;
-    uint32_t slots_free;
-    uint32_t in_flight;
-    uint8_t handle[NFS3_HANDLE_MAX_BYTES];
-    uint32_t handle_bytes;
-    uint8_t directory[NFS3_HANDLE_MAX_BYTES];
-    uint32_t directory_bytes;
-};
-
-#define NO_SLOT UINT32_MAX
-
-struct nfs_wire {
-    struct nfs3_client client;
-    uint64_t blocks;
-    uint64_t next_block;
-    bool complained;
-    uint32_t count;
-    struct nfs_connection connections[];
-};
-
-static struct nfs_connection *connection_of(struct stream *stream)
+static void file_call(struct nfs3_wire *wire, enum nfs_call_kind kind,
+                      const struct nfs_handle *handle)
 {
-    return (void *)((char *)stream - offsetof(struct nfs_connection, stream));
+    wire->file_call.kind = kind;
+    wire->file_call.handle = *handle;
+    snprintf(wire->file_call.name, sizeof(wire->file_call.name), "%s", wire->flow->spec.nfs.file);
+    nfs3_issue(&wire->caller, &wire->file_call);
 }
 
-static struct nfs_wire *wire_of(const struct nfs_connection *connection)
+static void seek_file(struct nfs3_wire *wire)
 {
-    return connection->flow->wire;
+    wire->file_sought = true;
+    file_call(wire, NFS_CALL_LOOKUP, &wire->export);
 }
 
-static const struct stream_handler nfs_handler;
-
-/* ---------------------------------------------------------------- setting up */
-
-/* Says once per flow why it does not get on, then lets the connection try again later. */
-static void setup_failed(struct nfs_connection *connection, const char *why, unsigned long code)
+static void file_timer_fired(struct loop_timer *timer)
 {
-    struct nfs_wire *wire = wire_of(connection);
-
-    if (!wire->complained)
-        fprintf(stderr, "spillload: flow %s: %s: %s %lu\n", connection->flow->spec.name,
-                stage_names[connection->stage], why, code);
-    wire->complained = true;
-    stream_close(&connection->stream, 0);
+    seek_file((void *)((char *)timer - offsetof(struct nfs3_wire, file_timer)));
 }
 
-static void setup_call(struct nfs_connection *connection, enum stage stage)
+static void file_called(struct nfs_call *call)
 {
-    const struct flow *flow = connection->flow;
-    const struct nfs3_client *client = &wire_of(connection)->client;
-    uint8_t *to = stream_reserve(&connection->stream, MOUNT3_CALL_MAX_BYTES);
-    struct rpc_slice directory = {connection->directory, connection->directory_bytes};
-    struct rpc_slice file = {connection->handle, connection->handle_bytes};
-    uint32_t xid = ++connection->setup_xid;
-    size_t length;
+    struct nfs3_wire *wire = (void *)((char *)call - offsetof(struct nfs3_wire, file_call));
+    struct flow *flow = wire->flow;
 
-    connection->stage = stage;
-    if (stage == STAGE_MOUNT)
-        length = mount3_write_mnt_call(to, MOUNT3_CALL_MAX_BYTES, xid, &client->identity,
-                                       flow->spec.nfs.export_path);
-    else if (stage == STAGE_LOOKUP)
-        length = nfs3_call_lookup(to, MOUNT3_CALL_MAX_BYTES, client, xid, directory,
-                                  flow->spec.nfs.file);
-    else
-        length = nfs3_call_getattr(to, MOUNT3_CALL_MAX_BYTES, client, xid, file);
-    stream_commit(&connection->stream, length);
-}
-
-static void setup_done(struct nfs_connection *connection, uint64_t size_bytes)
-{
-    struct flow *flow = connection->flow;
-    struct nfs_wire *wire = flow->wire;
-
-    wire->blocks =
-        size_bytes / flow->spec.nfs.transfer.mean ? size_bytes / flow->spec.nfs.transfer.mean : 1;
-    connection->stage = STAGE_READY;
+    if (wire->ending)
+        return;
+    if (call->error) {
+        if (!wire->complained && call->error != -ECONNRESET)
+            fprintf(stderr, "spillload: flow %s: looking up the file %s: NFS status %u\n",
+                    flow->spec.name, flow->spec.nfs.file, call->status);
+        wire->complained |= call->error != -ECONNRESET;
+        loop_timer_set(wire->loop, &wire->file_timer, loop_clock_ns() + FILE_AGAIN_NS);
+        return;
+    }
+    if (call->kind == NFS_CALL_LOOKUP) {
+        wire->file = call->found;
+        file_call(wire, NFS_CALL_GETATTR, &wire->file);
+        return;
+    }
+    wire->work.file_bytes = call->size_bytes;
+    wire->file_known = true;
+    wire->moved = true;
     flow_pump(flow);
 }
 
-static void keep_handle(uint8_t *to, uint32_t *length, struct rpc_slice handle)
+/* A connection got ready: the first one finds the files. */
+static void connection_ready(struct nfs3_wire *wire)
 {
-    *length = handle.len;
-    memcpy(to, handle.data, handle.len);
+    wire->mounted = true;
+    if (!wire->setup) {
+        if (!wire->file_sought)
+            seek_file(wire);
+    } else {
+        wire->tree->export = wire->export;
+        nfs_setup_begin(wire->setup, wire->work.write_most);
+    }
+    flow_pump(wire->flow);
 }
 
-static void setup_reply(struct nfs_connection *connection, const uint8_t *results, size_t length)
+static bool files_known(const struct nfs3_wire *wire)
 {
-    struct mount3_reply mount;
-    struct nfs3_reply nfs;
-    bool lookup = connection->stage == STAGE_LOOKUP;
+    return wire->setup ? nfs_setup_done(wire->setup) : wire->file_known;
+}
 
-    if (connection->stage == STAGE_MOUNT) {
-        if (mount3_parse_mnt_reply(results, length, &mount) != RPC_PARSE_OK)
-            setup_failed(connection, "malformed reply, bytes", length);
-        else if (mount.status != MOUNT3_STATUS_OK || mount.handle.len > NFS3_HANDLE_MAX_BYTES)
-            setup_failed(connection, "MOUNT status", mount.status);
-        else {
-            keep_handle(connection->directory, &connection->directory_bytes, mount.handle);
-            setup_call(connection, STAGE_LOOKUP);
-        }
+/* ---------------------------------------------------------------- sending */
+
+/* Which of the tree's keys the task is about. */
+static uint64_t key_of(const struct nfs3_wire *wire, const struct nfs_task *task)
+{
+    switch (task->operation) {
+    case FLOW_FSSTAT:
+        return NFS_TREE_ROOT;
+    case FLOW_LOOKUP:
+    case FLOW_READDIR:
+    case FLOW_CREATE:
+    case FLOW_REMOVE:
+        return task->directory;
+    default:
+        return nfs_tree_file_key(wire->tree, task->data.file);
+    }
+}
+
+static bool handle_of(const struct nfs3_wire *wire, const struct nfs_task *task,
+                      struct rpc_slice *out)
+{
+    if (wire->setup)
+        return nfs_tree_get(wire->tree, key_of(wire, task), out);
+    switch (task->operation) {
+    case FLOW_FSSTAT:
+    case FLOW_LOOKUP:
+    case FLOW_READDIR:
+    case FLOW_CREATE:
+    case FLOW_REMOVE:
+        *out = nfs_handle_slice(&wire->export);
+        break;
+    default:
+        *out = nfs_handle_slice(&wire->file);
+        break;
+    }
+    return true;
+}
+
+static void send_task(struct nfs3_connection *connection, const struct flow_request *request,
+                      const struct nfs_task *task, struct rpc_slice handle)
+{
+    uint32_t xid;
+    struct nfs3_slot *slot = nfs3_slot_take(connection, &xid);
+
+    slot->request = *request;
+    slot->task = *task;
+    nfs3_put_task(connection, xid, task, handle);
+}
+
+static void end_request(struct nfs3_wire *wire, const struct flow_request *request,
+                        const struct nfs_task *task, const struct nfs_ending *ending)
+{
+    struct flow_result result = nfs_work_ended(&wire->work, request, task, ending);
+
+    flow_completed(wire->flow, request, &result);
+}
+
+static void pending_free(struct nfs3_pending *pending)
+{
+    *pending->link = pending->next;
+    if (pending->next)
+        pending->next->link = pending->link;
+    free(pending);
+}
+
+static enum outcome outcome_of_walk(int error)
+{
+    if (error == -EAGAIN)
+        return OUTCOME_REFUSED;
+    return error == -ECONNRESET ? OUTCOME_CONNECTION : OUTCOME_NFS_ERROR;
+}
+
+static void walked(struct nfs_walk *walk, int error)
+{
+    struct nfs3_pending *pending = (void *)((char *)walk - offsetof(struct nfs3_pending, walk));
+    struct nfs3_wire *wire = pending->wire;
+    struct flow_request request = pending->request;
+    struct nfs_task task = pending->task;
+    bool given_up = pending->given_up;
+    struct nfs3_connection *connection = nfs3_best_connection(wire);
+    struct rpc_slice handle;
+
+    pending_free(pending);
+    if (given_up)
+        return;
+    if (!error && connection && handle_of(wire, &task, &handle)) {
+        send_task(connection, &request, &task, handle);
         return;
     }
-    if (nfs3_parse_reply(lookup ? NFS3_PROC_LOOKUP : NFS3_PROC_GETATTR, results, length, &nfs) !=
-        RPC_PARSE_OK) {
-        setup_failed(connection, "malformed reply, bytes", length);
-    } else if (nfs.status != NFS3_STATUS_OK) {
-        setup_failed(connection, "NFS status", nfs.status);
-    } else if (lookup) {
-        keep_handle(connection->handle, &connection->handle_bytes, nfs.handle);
-        setup_call(connection, STAGE_GETATTR);
-    } else {
-        setup_done(connection, nfs.size_bytes);
-    }
+    /* Without a walk's error it was a connection, or a place in the table that others took. */
+    end_request(
+        wire, &request, &task,
+        &(struct nfs_ending){.outcome = error ? outcome_of_walk(error) : OUTCOME_CONNECTION});
 }
 
-static void nfs_connected(struct stream *stream)
+static void look_up(struct nfs3_wire *wire, const struct flow_request *request,
+                    const struct nfs_task *task)
 {
-    struct nfs_connection *connection = connection_of(stream);
+    struct nfs3_pending *pending = memory_zeroed(1, sizeof(*pending));
 
-    rpc_record_init(&connection->decoder, NULL);
-    setup_call(connection, STAGE_MOUNT);
-}
-
-static void connect_again(struct loop_timer *timer)
-{
-    struct nfs_connection *connection =
-        (void *)((char *)timer - offsetof(struct nfs_connection, retry));
-    const struct units_address *target = &connection->flow->spec.target;
-
-    connection->stage = STAGE_CONNECTING;
-    stream_connect(&connection->stream, connection->flow->loop, (const void *)&target->address,
-                   target->length, &nfs_handler);
-}
-
-/* ---------------------------------------------------------------- calls */
-
-/* The first of the mix. */
-static enum flow_operation only_operation(const struct flow *flow)
-{
-    int operation = 0;
-
-    while (operation < FLOW_OPERATIONS - 1 && flow->spec.nfs.mix[operation] == 0)
-        operation++;
-    return (enum flow_operation)operation;
-}
-
-static uint32_t procedure_of(enum flow_operation operation)
-{
-    static const uint32_t procedures[FLOW_OPERATIONS] = {
-        [FLOW_READ] = NFS3_PROC_READ,       [FLOW_WRITE] = NFS3_PROC_WRITE,
-        [FLOW_GETATTR] = NFS3_PROC_GETATTR, [FLOW_LOOKUP] = NFS3_PROC_LOOKUP,
-        [FLOW_ACCESS] = NFS3_PROC_ACCESS,
-    };
-
-    return procedures[operation];
-}
-
-static uint64_t next_offset(struct flow *flow)
-{
-    struct nfs_wire *wire = flow->wire;
-    uint64_t block = flow->spec.nfs.sequential ? wire->next_block++ % wire->blocks
-                                               : rng_below(&flow->rng, wire->blocks);
-
-    return block * flow->spec.nfs.transfer.mean;
-}
-
-static void put_write_data(struct stream *stream, uint32_t bytes)
-{
-    static const uint8_t zeros[4];
-
-    stream_put_repeated(stream, pattern_bytes(), PATTERN_BYTES, bytes);
-    stream_put(stream, zeros, (size_t)(rpc_padded(bytes) - bytes));
-}
-
-static void put_call(struct nfs_connection *connection, uint32_t xid)
-{
-    struct flow *flow = connection->flow;
-    const struct flow_spec *spec = &flow->spec;
-    const struct nfs3_client *client = &wire_of(connection)->client;
-    struct stream *stream = &connection->stream;
-    struct rpc_slice file = {connection->handle, connection->handle_bytes};
-    struct rpc_slice directory = {connection->directory, connection->directory_bytes};
-    uint8_t *to = stream_reserve(stream, NFS3_CALL_MAX_BYTES);
-    size_t room = NFS3_CALL_MAX_BYTES;
-
-    switch (only_operation(flow)) {
-    case FLOW_WRITE:
-        stream_commit(stream, nfs3_call_write(to, room, client, xid, file, next_offset(flow),
-                                              (uint32_t)spec->nfs.transfer.mean, NFS3_FILE_SYNC));
-        put_write_data(stream, (uint32_t)spec->nfs.transfer.mean);
-        break;
-    case FLOW_GETATTR:
-        stream_commit(stream, nfs3_call_getattr(to, room, client, xid, file));
-        break;
-    case FLOW_LOOKUP:
-        stream_commit(stream, nfs3_call_lookup(to, room, client, xid, directory, spec->nfs.file));
-        break;
-    case FLOW_ACCESS:
-        stream_commit(stream, nfs3_call_access(to, room, client, xid, file, ALL_ACCESS));
-        break;
-    case FLOW_READ:
-    default:
-        stream_commit(stream, nfs3_call_read(to, room, client, xid, file, next_offset(flow),
-                                             (uint32_t)spec->nfs.transfer.mean));
-        break;
-    }
+    pending->wire = wire;
+    pending->request = *request;
+    pending->task = *task;
+    pending->next = wire->pending;
+    pending->link = &wire->pending;
+    if (pending->next)
+        pending->next->link = &pending->next;
+    wire->pending = pending;
+    nfs_tree_walk(wire->tree, &wire->caller, key_of(wire, task), &pending->walk, walked);
 }
 
 static bool nfs_send(struct flow *flow, const struct flow_request *request)
 {
-    struct nfs_wire *wire = flow->wire;
-    struct nfs_connection *best = NULL;
+    struct nfs3_wire *wire = flow->wire;
+    struct nfs3_connection *connection = nfs3_best_connection(wire);
+    struct nfs_task task;
+    struct rpc_slice handle;
 
-    for (uint32_t i = 0; i < wire->count; i++) {
-        struct nfs_connection *connection = &wire->connections[i];
-
-        if (connection->stage == STAGE_READY && connection->stream.state == STREAM_OPEN &&
-            connection->slots_free != NO_SLOT && (!best || connection->in_flight < best->in_flight))
-            best = connection;
-    }
-    if (!best)
+    if (!connection || !files_known(wire))
         return false;
-    uint32_t index = best->slots_free;
-    struct nfs_slot *slot = &best->slots[index];
-
-    best->slots_free = slot->next_free;
-    best->in_flight++;
-    slot->busy = true;
-    slot->uses++;
-    slot->request = *request;
-    put_call(best, slot->uses << SLOT_BITS | index);
+    nfs_work_choose(&wire->work, request, &task);
+    if (handle_of(wire, &task, &handle))
+        send_task(connection, request, &task, handle);
+    else
+        look_up(wire, request, &task);
     return true;
-}
-
-static void slot_free(struct nfs_connection *connection, struct nfs_slot *slot)
-{
-    slot->busy = false;
-    slot->next_free = connection->slots_free;
-    connection->slots_free = (uint32_t)(slot - connection->slots);
-    connection->in_flight--;
 }
 
 /* ---------------------------------------------------------------- replies */
 
-static enum outcome outcome_of(const struct flow *flow, const struct rpc_reply *rpc,
-                               const uint8_t *results, size_t length, struct nfs3_reply *nfs)
+void nfs3_request_ended(struct nfs3_connection *connection, struct nfs3_slot *slot,
+                        enum outcome outcome)
 {
-    if (rpc->denied || rpc->accept != RPC_ACCEPT_SUCCESS)
-        return OUTCOME_RPC_ERROR;
-    if (nfs3_parse_reply(procedure_of(only_operation(flow)), results, length, nfs) != RPC_PARSE_OK)
-        return OUTCOME_MALFORMED;
-    if (nfs->status == NFS3_STATUS_JUKEBOX)
-        return OUTCOME_REFUSED;
-    return nfs->status == NFS3_STATUS_OK ? OUTCOME_OK : OUTCOME_NFS_ERROR;
-}
-
-static void call_reply(struct nfs_connection *connection, const struct rpc_reply *rpc,
-                       const uint8_t *payload, size_t length)
-{
-    struct flow *flow = connection->flow;
-    uint32_t index = rpc->xid & SLOT_MASK;
-    struct nfs3_reply nfs = {0};
-
-    if (index >= connection->slots_count)
-        return;
-    struct nfs_slot *slot = &connection->slots[index];
-
-    if (!slot->busy || (slot->uses << SLOT_BITS | index) != rpc->xid)
-        return;
-    enum outcome outcome =
-        outcome_of(flow, rpc, payload + rpc->body_offset, length - rpc->body_offset, &nfs);
     struct flow_request request = slot->request;
-    bool read = only_operation(flow) == FLOW_READ;
-    bool write = only_operation(flow) == FLOW_WRITE;
+    struct nfs_task task = slot->task;
 
-    slot_free(connection, slot);
-    flow_completed(flow, &request,
-                   &(struct flow_result){.outcome = outcome,
-                                         .bytes_in = read ? nfs.data_bytes : 0,
-                                         .bytes_out = write ? nfs.count : 0});
+    nfs3_slot_free(connection, slot);
+    end_request(connection->wire, &request, &task, &(struct nfs_ending){.outcome = outcome});
 }
 
-/* A whole reply, or the first HEAD_BYTES of a longer one. */
-static void take_reply(struct nfs_connection *connection, const uint8_t *payload, size_t length)
+void nfs3_request_reply(struct nfs3_connection *connection, struct nfs3_slot *slot,
+                        const struct rpc_reply *rpc, const uint8_t *payload, size_t length)
 {
-    struct rpc_reply rpc;
+    struct nfs3_wire *wire = connection->wire;
+    struct flow_request request = slot->request;
+    struct nfs_task task = slot->task;
+    struct nfs_ending ending;
+    bool stale;
 
-    if (rpc_parse_reply(payload, length, &rpc) != RPC_PARSE_OK) {
-        stream_close(&connection->stream, 0);
+    nfs3_read_task(wire, &task, rpc, payload, length, &ending, &stale);
+    nfs3_slot_free(connection, slot);
+    if (stale && wire->setup && !task.again) {
+        task.again = true;
+        nfs_tree_forget(wire->tree, key_of(wire, &task));
+        look_up(wire, &request, &task);
         return;
     }
-    if (connection->stage == STAGE_READY)
-        call_reply(connection, &rpc, payload, length);
-    else if (rpc.xid != connection->setup_xid)
-        return;
-    else if (rpc.denied || rpc.accept != RPC_ACCEPT_SUCCESS)
-        setup_failed(connection, "RPC error", rpc.denied ? rpc.reject : rpc.accept);
-    else
-        setup_reply(connection, payload + rpc.body_offset, length - rpc.body_offset);
+    if (stale && !wire->setup && wire->file_known) {
+        wire->file_known = false;
+        seek_file(wire);
+    }
+    end_request(wire, &request, &task, &ending);
 }
 
-static size_t nfs_data(struct stream *stream, const uint8_t *data, size_t length)
+static void nfs_expire(struct flow *flow, uint64_t sent_before_ns)
 {
-    struct nfs_connection *connection = connection_of(stream);
-    struct rpc_record_event event = {.type = RPC_RECORD_BEGIN};
-    size_t used = 0;
+    struct nfs3_wire *wire = flow->wire;
+    const struct nfs_ending timeout = {.outcome = OUTCOME_TIMEOUT};
 
-    while (event.type != RPC_RECORD_MORE && stream->state == STREAM_OPEN) {
-        used += rpc_record_next(&connection->decoder, data + used, length - used, &event);
-        switch (event.type) {
-        case RPC_RECORD_WHOLE:
-            take_reply(connection, event.data + RPC_RECORD_MARK_BYTES,
-                       event.len - RPC_RECORD_MARK_BYTES);
-            break;
-        case RPC_RECORD_BEGIN:
-            connection->head_bytes = 0;
-            break;
-        case RPC_RECORD_DATA: {
-            size_t room = HEAD_BYTES - connection->head_bytes;
-            size_t part = event.len < room ? event.len : room;
+    for (uint32_t i = 0; i < wire->count; i++) {
+        struct nfs3_connection *connection = &wire->connections[i];
 
-            memcpy(connection->head + connection->head_bytes, event.data, part);
-            connection->head_bytes += part;
-            break;
-        }
-        case RPC_RECORD_END:
-            take_reply(connection, connection->head, connection->head_bytes);
-            break;
-        case RPC_RECORD_ERROR:
-            stream_close(stream, 0);
-            break;
-        case RPC_RECORD_MORE:
-        default:
-            break;
+        for (uint32_t s = 0; s < connection->slots_count; s++) {
+            struct nfs3_slot *slot = &connection->slots[s];
+
+            if (slot->busy && !slot->call && slot->request.sent_ns < sent_before_ns)
+                nfs3_request_ended(connection, slot, OUTCOME_TIMEOUT);
         }
     }
-    return used;
-}
-
-static void nfs_closed(struct stream *stream, int error)
-{
-    struct nfs_connection *connection = connection_of(stream);
-    struct flow *flow = connection->flow;
-    struct nfs_wire *wire = flow->wire;
-
-    if (error && connection->stage < STAGE_READY && !wire->complained) {
-        fprintf(stderr, "spillload: flow %s: %s: %s\n", flow->spec.name,
-                stage_names[connection->stage], strerror(error));
-        wire->complained = true;
-    }
-    if (connection->stage == STAGE_READY)
-        flow->reconnects++;
-    connection->stage = STAGE_DOWN;
-    stream_fini(stream);
-    loop_timer_set(flow->loop, &connection->retry, flow->loop->now_ns + RETRY_NS);
-    for (uint32_t i = 0; i < connection->slots_count; i++) {
-        struct nfs_slot *slot = &connection->slots[i];
-        struct flow_request request = slot->request;
-
-        if (!slot->busy)
+    for (struct nfs3_pending *pending = wire->pending; pending; pending = pending->next) {
+        if (pending->given_up || pending->request.sent_ns >= sent_before_ns)
             continue;
-        slot_free(connection, slot);
-        flow_completed(
-            flow, &request,
-            &(struct flow_result){.outcome = OUTCOME_CONNECTION, .bytes_in = 0, .bytes_out = 0});
+        pending->given_up = true;
+        end_request(wire, &pending->request, &pending->task, &timeout);
     }
 }
 
-static const struct stream_handler nfs_handler = {
-    .connected = nfs_connected,
-    .data = nfs_data,
-    .closed = nfs_closed,
+/* ---------------------------------------------------------------- the end */
+
+/* What is in flight when the run ends has no outcome. */
+static void abandon_requests(struct nfs3_wire *wire)
+{
+    const struct nfs_ending unknown = {.outcome = OUTCOME_CONNECTION};
+
+    for (uint32_t i = 0; i < wire->count; i++) {
+        struct nfs3_connection *connection = &wire->connections[i];
+
+        for (uint32_t s = 0; s < connection->slots_count; s++) {
+            struct nfs3_slot *slot = &connection->slots[s];
+
+            if (slot->busy && !slot->call)
+                (void)nfs_work_ended(&wire->work, &slot->request, &slot->task, &unknown);
+        }
+        nfs3_connection_fini(connection);
+    }
+    while (wire->pending) {
+        if (!wire->pending->given_up)
+            (void)nfs_work_ended(&wire->work, &wire->pending->request, &wire->pending->task,
+                                 &unknown);
+        pending_free(wire->pending);
+    }
+    nfs_work_stop(&wire->work);
+    wire->waiting = NULL;
+    wire->waiting_tail = &wire->waiting;
+}
+
+/* The last part of a flow's life: a loop of its own, in which its left-over files are removed. */
+struct ending {
+    struct loop loop;
+    struct loop_timer limit;
+    struct nfs_cleanup cleanup;
+    struct nfs3_wire *wire;
+    bool began;
+    bool over;
 };
+
+static void cleaned(struct nfs_cleanup *cleanup)
+{
+    struct ending *ending = (void *)((char *)cleanup - offsetof(struct ending, cleanup));
+
+    ending->over = true;
+    loop_stop(&ending->loop);
+}
+
+static void limit_reached(struct loop_timer *timer)
+{
+    struct ending *ending = (void *)((char *)timer - offsetof(struct ending, limit));
+
+    loop_stop(&ending->loop);
+}
+
+static void ending_ready(struct nfs3_wire *wire)
+{
+    struct ending *ending = (void *)((char *)wire->loop - offsetof(struct ending, loop));
+
+    if (wire->tree)
+        wire->tree->export = wire->export;
+    if (!ending->began) {
+        ending->began = true;
+        ending->cleanup.directory = wire->export;
+        nfs_cleanup_begin(&ending->cleanup);
+    }
+}
+
+static void remove_left_over(struct nfs3_wire *wire)
+{
+    struct ending *ending = memory_zeroed(1, sizeof(*ending));
+
+    if (loop_init(&ending->loop) == 0) {
+        ending->cleanup.names = &wire->work.names;
+        ending->cleanup.tree = wire->tree;
+        ending->cleanup.caller = &wire->caller;
+        ending->cleanup.done = cleaned;
+        ending->wire = wire;
+        ending->limit.fire = limit_reached;
+        wire->loop = &ending->loop;
+        wire->ready = ending_ready;
+        memset(&wire->connections[0], 0, sizeof(wire->connections[0]));
+        nfs3_connection_init(&wire->connections[0], wire, OWN_SLOTS);
+        wire->count = 1;
+        nfs3_connection_open(&wire->connections[0]);
+        loop_timer_set(&ending->loop, &ending->limit, loop_clock_ns() + CLEANUP_LIMIT_NS);
+        (void)loop_run(&ending->loop);
+        nfs3_connection_fini(&wire->connections[0]);
+    }
+    if (!ending->over || ending->cleanup.failed)
+        fprintf(
+            stderr,
+            "spillload: flow %s: files that it made could not all be removed; their names begin "
+            "with %s\n",
+            wire->flow->spec.name, wire->work.names.prefix);
+    loop_fini(&ending->loop);
+    free(ending);
+}
+
+static void nfs_close(struct flow *flow)
+{
+    struct nfs3_wire *wire = flow->wire;
+
+    wire->ending = true;
+    loop_timer_cancel(flow->loop, &wire->file_timer);
+    abandon_requests(wire);
+    if (wire->work.names.live.count + wire->work.names.left_over.count > 0)
+        remove_left_over(wire);
+    nfs_work_fini(&wire->work);
+    nfs_setup_destroy(wire->setup);
+    free(wire);
+    flow->wire = NULL;
+}
 
 /* ---------------------------------------------------------------- life */
 
 static int nfs_open(struct flow *flow)
 {
     const struct flow_spec *spec = &flow->spec;
-    struct nfs_wire *wire =
+    struct nfs3_wire *wire =
         memory_zeroed(1, sizeof(*wire) + spec->connections * sizeof(wire->connections[0]));
 
     flow->wire = wire;
-    wire->count = spec->connections;
+    wire->flow = flow;
+    wire->loop = flow->loop;
+    wire->caller.issue = nfs3_issue;
+    wire->waiting_tail = &wire->waiting;
+    wire->ready = connection_ready;
+    wire->file_call.done = file_called;
+    wire->file_timer.fire = file_timer_fired;
+    wire->collects = spec->nfs.verify;
     wire->client.identity = (struct rpc_identity){
         .sys = true, .uid = spec->nfs.uid, .gid = spec->nfs.gid, .machine = "spillload"};
+    if (spec->set.files > 0) {
+        wire->setup = nfs_setup_create(flow, &wire->caller, NFS3_HANDLE_MAX_BYTES);
+        if (!wire->setup)
+            return -EINVAL;
+        wire->tree = nfs_setup_tree(wire->setup);
+    }
+    nfs_work_init(&wire->work, flow, wire->setup ? nfs_setup_set(wire->setup) : NULL,
+                  wire->setup ? nfs_setup_versions(wire->setup) : NULL);
+    wire->count = spec->connections;
     for (uint32_t i = 0; i < wire->count; i++) {
-        struct nfs_connection *connection = &wire->connections[i];
-
-        connection->flow = flow;
-        connection->retry.fire = connect_again;
-        connection->slots_count = (spec->concurrency + wire->count - 1) / wire->count;
-        connection->slots = memory_zeroed(connection->slots_count, sizeof(struct nfs_slot));
-        connection->slots_free = NO_SLOT;
-        for (uint32_t slot = connection->slots_count; slot-- > 0;) {
-            connection->slots[slot].next_free = connection->slots_free;
-            connection->slots_free = slot;
-        }
-        connect_again(&connection->retry);
+        nfs3_connection_init(&wire->connections[i], wire,
+                             (spec->concurrency + wire->count - 1) / wire->count + OWN_SLOTS);
+        nfs3_connection_open(&wire->connections[i]);
     }
     return 0;
 }
 
 static bool nfs_ready(const struct flow *flow)
 {
-    const struct nfs_wire *wire = flow->wire;
+    const struct nfs3_wire *wire = flow->wire;
 
     for (uint32_t i = 0; i < wire->count; i++) {
-        if (wire->connections[i].stage != STAGE_READY)
+        if (wire->connections[i].stage != NFS3_STAGE_READY)
             return false;
     }
-    return true;
+    return files_known(wire);
 }
 
-static void nfs_expire(struct flow *flow, uint64_t sent_before_ns)
+static bool nfs_progress(struct flow *flow, char *text, size_t size)
 {
-    struct nfs_wire *wire = flow->wire;
+    struct nfs3_wire *wire = flow->wire;
+    bool moved = wire->moved;
 
-    for (uint32_t i = 0; i < wire->count; i++) {
-        struct nfs_connection *connection = &wire->connections[i];
-
-        for (uint32_t s = 0; s < connection->slots_count; s++) {
-            struct nfs_slot *slot = &connection->slots[s];
-            struct flow_request request = slot->request;
-
-            if (!slot->busy || request.sent_ns >= sent_before_ns)
-                continue;
-            slot_free(connection, slot);
-            flow_completed(
-                flow, &request,
-                &(struct flow_result){.outcome = OUTCOME_TIMEOUT, .bytes_in = 0, .bytes_out = 0});
-        }
-    }
-}
-
-static void nfs_close(struct flow *flow)
-{
-    struct nfs_wire *wire = flow->wire;
-
-    for (uint32_t i = 0; i < wire->count; i++) {
-        loop_timer_cancel(flow->loop, &wire->connections[i].retry);
-        stream_fini(&wire->connections[i].stream);
-        free(wire->connections[i].slots);
-    }
-    free(wire);
-    flow->wire = NULL;
+    wire->moved = false;
+    if (wire->setup && wire->mounted)
+        return nfs_setup_progress(wire->setup, text, size) || moved;
+    snprintf(text, size, "%s", wire->mounted ? "looking up the file" : "mounting");
+    return moved;
 }
 
 static const char *nfs_kind_name(const struct flow *flow, uint32_t kind)
 {
-    return kind == 0 ? flow_operation_name(only_operation(flow)) : NULL;
+    (void)flow;
+    return kind < FLOW_OPERATIONS ? flow_operation_name((enum flow_operation)kind) : NULL;
 }
 
 const struct flow_transport client_nfs_transport = {
-    .kind_name = nfs_kind_name,
     .open = nfs_open,
     .ready = nfs_ready,
+    .progress = nfs_progress,
     .send = nfs_send,
     .expire = nfs_expire,
+    .kind_name = nfs_kind_name,
     .close = nfs_close,
 };

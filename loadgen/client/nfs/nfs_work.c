@@ -376,6 +376,18 @@ struct flow_result nfs_work_ended(struct nfs_work *work, const struct flow_reque
     return result;
 }
 
+void nfs_work_stop(struct nfs_work *work)
+{
+    for (size_t i = 0; i < work->parked_capacity; i++) {
+        const struct nfs_task *task = &work->parked[i].task;
+
+        if (work->parked[i].used && task->operation == FLOW_REMOVE)
+            nfs_names_live(&work->names, task->name);
+        work->parked[i].used = false;
+    }
+    work->parked_count = 0;
+}
+
 void nfs_work_server_lost(struct nfs_work *work)
 {
     if (work->versions && work->flow->spec.nfs.unstable)

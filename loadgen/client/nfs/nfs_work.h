@@ -98,6 +98,9 @@ struct nfs_ending {
 struct flow_result nfs_work_ended(struct nfs_work *work, const struct flow_request *request,
                                   const struct nfs_task *task, const struct nfs_ending *ending);
 
+/* The run is over: tasks that waited to be sent again will not be. */
+void nfs_work_stop(struct nfs_work *work);
+
 /* A connection was lost, the server with it, as far as we know. */
 void nfs_work_server_lost(struct nfs_work *work);
 
