@@ -27,6 +27,7 @@ static int read_stat(pid_t pid, struct stat_line *out)
     char path[32];
     char text[1024];
 
+    *out = (struct stat_line){.state = '?'};
     snprintf(path, sizeof(path), "/proc/%d/stat", pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
 
