@@ -133,6 +133,16 @@ int flow_spec_set(struct flow_spec *spec, enum flow_use use, const char *key, co
     return 0;
 }
 
+int flow_spec_replace(struct flow_spec *spec, enum flow_use use, const char *key, const char *value,
+                      char error[FLOW_ERROR_BYTES])
+{
+    unsigned number;
+
+    if (find_key(key, use, &number))
+        spec->given[number / 64] &= ~(UINT64_C(1) << number % 64);
+    return flow_spec_set(spec, use, key, value, error);
+}
+
 static int check_scopes(const struct flow_spec *spec, char *error)
 {
     unsigned number = 0;

@@ -176,6 +176,10 @@ void flow_spec_init(struct flow_spec *spec);
 int flow_spec_set(struct flow_spec *spec, enum flow_use use, const char *key, const char *value,
                   char error[FLOW_ERROR_BYTES]);
 
+/* The same for a key that may have been written before: this value takes that one's place. */
+int flow_spec_replace(struct flow_spec *spec, enum flow_use use, const char *key, const char *value,
+                      char error[FLOW_ERROR_BYTES]);
+
 /* Whether the key was written. It must be one. */
 bool flow_spec_given(const struct flow_spec *spec, const char *key);
 
