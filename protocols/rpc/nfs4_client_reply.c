@@ -388,7 +388,7 @@ static enum rpc_parse read_failure(struct rpc_reader *r, uint32_t op, uint32_t s
 
     if (op == NFS4_OP_SETATTR)
         return read_bitmap(r, &set);
-    if (op != NFS4_OP_SETCLIENTID || status != NFS4ERR_CLID_INUSE)
+    if (op != NFS4_OP_SETCLIENTID || status != NFS4_STATUS_CLID_INUSE)
         return RPC_PARSE_OK;
     result = rpc_read_opaque(r, UINT32_MAX, &ignored); /* who uses it: network and address */
     return result == RPC_PARSE_OK ? rpc_read_opaque(r, UINT32_MAX, &ignored) : result;
@@ -471,7 +471,9 @@ enum rpc_parse nfs4_results_next(struct nfs4_results *results, uint32_t op, stru
         return RPC_PARSE_NEED_MORE;
     results->left--;
     results->failed = out->status != NFS4_STATUS_OK;
-    if (found == NFS4ERR_OP_ILLEGAL && out->status == NFS4ERR_OP_ILLEGAL)
+    if (results->failed && out->status != results->status) /* a compound fails as its last one */
+        return RPC_PARSE_GARBAGE;
+    if (found == NFS4_STATUS_OP_ILLEGAL && out->status == NFS4_STATUS_OP_ILLEGAL)
         return RPC_PARSE_OK;
     if (found != op)
         return RPC_PARSE_GARBAGE;
@@ -499,48 +501,48 @@ const char *nfs4_status_name(uint32_t status)
         const char *name;
     } names[] = {
         {NFS4_STATUS_OK, "OK"},
-        {NFS4ERR_NOENT, "NOENT"},
-        {NFS4ERR_IO, "IO"},
-        {NFS4ERR_ACCESS, "ACCESS"},
-        {NFS4ERR_EXIST, "EXIST"},
-        {NFS4ERR_NOTDIR, "NOTDIR"},
-        {NFS4ERR_ISDIR, "ISDIR"},
-        {NFS4ERR_INVAL, "INVAL"},
-        {NFS4ERR_NOSPC, "NOSPC"},
-        {NFS4ERR_ROFS, "ROFS"},
-        {NFS4ERR_STALE, "STALE"},
-        {NFS4ERR_BADHANDLE, "BADHANDLE"},
-        {NFS4ERR_NOTSUPP, "NOTSUPP"},
-        {NFS4ERR_TOOSMALL, "TOOSMALL"},
-        {NFS4ERR_SERVERFAULT, "SERVERFAULT"},
-        {NFS4ERR_DELAY, "DELAY"},
-        {NFS4ERR_EXPIRED, "EXPIRED"},
-        {NFS4ERR_LOCKED, "LOCKED"},
-        {NFS4ERR_GRACE, "GRACE"},
-        {NFS4ERR_FHEXPIRED, "FHEXPIRED"},
-        {NFS4ERR_WRONGSEC, "WRONGSEC"},
-        {NFS4ERR_CLID_INUSE, "CLID_INUSE"},
-        {NFS4ERR_RESOURCE, "RESOURCE"},
-        {NFS4ERR_MOVED, "MOVED"},
-        {NFS4ERR_NOFILEHANDLE, "NOFILEHANDLE"},
-        {NFS4ERR_MINOR_VERS_MISMATCH, "MINOR_VERS_MISMATCH"},
-        {NFS4ERR_STALE_CLIENTID, "STALE_CLIENTID"},
-        {NFS4ERR_STALE_STATEID, "STALE_STATEID"},
-        {NFS4ERR_OLD_STATEID, "OLD_STATEID"},
-        {NFS4ERR_BAD_STATEID, "BAD_STATEID"},
-        {NFS4ERR_BAD_SEQID, "BAD_SEQID"},
-        {NFS4ERR_BADXDR, "BADXDR"},
-        {NFS4ERR_OP_ILLEGAL, "OP_ILLEGAL"},
-        {NFS4ERR_BADSESSION, "BADSESSION"},
-        {NFS4ERR_BADSLOT, "BADSLOT"},
-        {NFS4ERR_COMPLETE_ALREADY, "COMPLETE_ALREADY"},
-        {NFS4ERR_CONN_NOT_BOUND_TO_SESSION, "CONN_NOT_BOUND_TO_SESSION"},
-        {NFS4ERR_SEQ_MISORDERED, "SEQ_MISORDERED"},
-        {NFS4ERR_REQ_TOO_BIG, "REQ_TOO_BIG"},
-        {NFS4ERR_REP_TOO_BIG, "REP_TOO_BIG"},
-        {NFS4ERR_RETRY_UNCACHED_REP, "RETRY_UNCACHED_REP"},
-        {NFS4ERR_TOO_MANY_OPS, "TOO_MANY_OPS"},
-        {NFS4ERR_DEADSESSION, "DEADSESSION"},
+        {NFS4_STATUS_NOENT, "NOENT"},
+        {NFS4_STATUS_IO, "IO"},
+        {NFS4_STATUS_ACCESS, "ACCESS"},
+        {NFS4_STATUS_EXIST, "EXIST"},
+        {NFS4_STATUS_NOTDIR, "NOTDIR"},
+        {NFS4_STATUS_ISDIR, "ISDIR"},
+        {NFS4_STATUS_INVAL, "INVAL"},
+        {NFS4_STATUS_NOSPC, "NOSPC"},
+        {NFS4_STATUS_ROFS, "ROFS"},
+        {NFS4_STATUS_STALE, "STALE"},
+        {NFS4_STATUS_BADHANDLE, "BADHANDLE"},
+        {NFS4_STATUS_NOTSUPP, "NOTSUPP"},
+        {NFS4_STATUS_TOOSMALL, "TOOSMALL"},
+        {NFS4_STATUS_SERVERFAULT, "SERVERFAULT"},
+        {NFS4_STATUS_DELAY, "DELAY"},
+        {NFS4_STATUS_EXPIRED, "EXPIRED"},
+        {NFS4_STATUS_LOCKED, "LOCKED"},
+        {NFS4_STATUS_GRACE, "GRACE"},
+        {NFS4_STATUS_FHEXPIRED, "FHEXPIRED"},
+        {NFS4_STATUS_WRONGSEC, "WRONGSEC"},
+        {NFS4_STATUS_CLID_INUSE, "CLID_INUSE"},
+        {NFS4_STATUS_RESOURCE, "RESOURCE"},
+        {NFS4_STATUS_MOVED, "MOVED"},
+        {NFS4_STATUS_NOFILEHANDLE, "NOFILEHANDLE"},
+        {NFS4_STATUS_MINOR_VERS_MISMATCH, "MINOR_VERS_MISMATCH"},
+        {NFS4_STATUS_STALE_CLIENTID, "STALE_CLIENTID"},
+        {NFS4_STATUS_STALE_STATEID, "STALE_STATEID"},
+        {NFS4_STATUS_OLD_STATEID, "OLD_STATEID"},
+        {NFS4_STATUS_BAD_STATEID, "BAD_STATEID"},
+        {NFS4_STATUS_BAD_SEQID, "BAD_SEQID"},
+        {NFS4_STATUS_BADXDR, "BADXDR"},
+        {NFS4_STATUS_OP_ILLEGAL, "OP_ILLEGAL"},
+        {NFS4_STATUS_BADSESSION, "BADSESSION"},
+        {NFS4_STATUS_BADSLOT, "BADSLOT"},
+        {NFS4_STATUS_COMPLETE_ALREADY, "COMPLETE_ALREADY"},
+        {NFS4_STATUS_CONN_NOT_BOUND_TO_SESSION, "CONN_NOT_BOUND_TO_SESSION"},
+        {NFS4_STATUS_SEQ_MISORDERED, "SEQ_MISORDERED"},
+        {NFS4_STATUS_REQ_TOO_BIG, "REQ_TOO_BIG"},
+        {NFS4_STATUS_REP_TOO_BIG, "REP_TOO_BIG"},
+        {NFS4_STATUS_RETRY_UNCACHED_REP, "RETRY_UNCACHED_REP"},
+        {NFS4_STATUS_TOO_MANY_OPS, "TOO_MANY_OPS"},
+        {NFS4_STATUS_DEADSESSION, "DEADSESSION"},
     };
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

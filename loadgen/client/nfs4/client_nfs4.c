@@ -146,7 +146,8 @@ static bool stale(struct nfs4_slot *slot, uint32_t status)
 {
     struct nfs4_wire *wire = wire_of(slot);
 
-    if ((status != NFS4ERR_STALE && status != NFS4ERR_FHEXPIRED && status != NFS4ERR_BADHANDLE) ||
+    if ((status != NFS4_STATUS_STALE && status != NFS4_STATUS_FHEXPIRED &&
+         status != NFS4_STATUS_BADHANDLE) ||
         !wire->setup || slot->work.again)
         return false;
     struct nfs_tree *tree = nfs_setup_tree(wire->setup);
@@ -169,7 +170,7 @@ static enum outcome outcome_of(enum nfs4_end how, const struct nfs4_done *done)
     default:
         break;
     }
-    if (done->status == NFS4ERR_DELAY)
+    if (done->status == NFS4_STATUS_DELAY)
         return OUTCOME_REFUSED;
     return done->status == NFS4_STATUS_OK ? OUTCOME_OK : OUTCOME_NFS_ERROR;
 }

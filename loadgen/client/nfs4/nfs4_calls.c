@@ -41,15 +41,15 @@ static int error_of(enum nfs4_end how, const struct nfs4_done *done)
     switch (done->status) {
     case NFS4_STATUS_OK:
         return 0;
-    case NFS4ERR_NOENT:
+    case NFS4_STATUS_NOENT:
         return -ENOENT;
-    case NFS4ERR_EXIST:
+    case NFS4_STATUS_EXIST:
         return -EEXIST;
-    case NFS4ERR_STALE:
-    case NFS4ERR_FHEXPIRED:
-    case NFS4ERR_BADHANDLE:
+    case NFS4_STATUS_STALE:
+    case NFS4_STATUS_FHEXPIRED:
+    case NFS4_STATUS_BADHANDLE:
         return -ESTALE;
-    case NFS4ERR_DELAY:
+    case NFS4_STATUS_DELAY:
         return -EAGAIN;
     default:
         return -EREMOTEIO;

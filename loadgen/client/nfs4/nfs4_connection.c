@@ -387,7 +387,7 @@ static void setup_reply(struct nfs4_connection *connection, struct nfs4_results 
     if (parse != RPC_PARSE_OK) {
         complain(connection, "malformed reply");
         stream_close(&connection->stream, 0);
-    } else if (status == NFS4ERR_DELAY || status == NFS4ERR_GRACE) {
+    } else if (status == NFS4_STATUS_DELAY || status == NFS4_STATUS_GRACE) {
         setup_later(connection);
     } else if (status != NFS4_STATUS_OK) {
         complain_status(connection, status);
@@ -425,9 +425,9 @@ static void take_results(struct nfs4_slot *slot, struct nfs4_results *results)
         slot->phase = NFS4_PHASE_WHOLE;
         session_begin(slot->connection);
         slot_waits(slot);
-    } else if (done.status == NFS4ERR_GRACE || done.status == NFS4ERR_BAD_SEQID ||
-               (done.status == NFS4ERR_DELAY && slot->phase != NFS4_PHASE_WHOLE)) {
-        if (done.status == NFS4ERR_BAD_SEQID)
+    } else if (done.status == NFS4_STATUS_GRACE || done.status == NFS4_STATUS_BAD_SEQID ||
+               (done.status == NFS4_STATUS_DELAY && slot->phase != NFS4_PHASE_WHOLE)) {
+        if (done.status == NFS4_STATUS_BAD_SEQID)
             slot->phase = NFS4_PHASE_WHOLE;
         slot_waits(slot);
     } else if (done.status == NFS4_STATUS_OK && done.phase != NFS4_PHASE_WHOLE) {

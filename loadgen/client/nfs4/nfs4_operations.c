@@ -177,14 +177,14 @@ static bool take_object(struct nfs4_results *results, const struct nfs4_task *ta
 static bool keeps_seqid(uint32_t status)
 {
     switch (status) {
-    case NFS4ERR_STALE_CLIENTID:
-    case NFS4ERR_STALE_STATEID:
-    case NFS4ERR_BAD_STATEID:
-    case NFS4ERR_BAD_SEQID:
-    case NFS4ERR_BADXDR:
-    case NFS4ERR_RESOURCE:
-    case NFS4ERR_NOFILEHANDLE:
-    case NFS4ERR_MOVED:
+    case NFS4_STATUS_STALE_CLIENTID:
+    case NFS4_STATUS_STALE_STATEID:
+    case NFS4_STATUS_BAD_STATEID:
+    case NFS4_STATUS_BAD_SEQID:
+    case NFS4_STATUS_BADXDR:
+    case NFS4_STATUS_RESOURCE:
+    case NFS4_STATUS_NOFILEHANDLE:
+    case NFS4_STATUS_MOVED:
         return true;
     default:
         return false;
@@ -194,8 +194,8 @@ static bool keeps_seqid(uint32_t status)
 /* An operation that the open owner numbers was answered. */
 static void count_seqid(const struct nfs4_context *context, uint32_t status)
 {
-    if (status == NFS4ERR_BAD_SEQID || status == NFS4ERR_BAD_STATEID ||
-        status == NFS4ERR_STALE_STATEID || status == NFS4ERR_EXPIRED)
+    if (status == NFS4_STATUS_BAD_SEQID || status == NFS4_STATUS_BAD_STATEID ||
+        status == NFS4_STATUS_STALE_STATEID || status == NFS4_STATUS_EXPIRED)
         nfs4_opener_renew(context->opener);
     else if (!keeps_seqid(status))
         context->opener->seqid++;

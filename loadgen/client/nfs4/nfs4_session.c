@@ -146,8 +146,8 @@ static void step_on(struct nfs4_session *session, const struct nfs4_result *resu
 static bool done_before(enum nfs4_session_step step, uint32_t status)
 {
     if (step == NFS4_STEP_RECLAIM_COMPLETE)
-        return status == NFS4ERR_COMPLETE_ALREADY;
-    return step == NFS4_STEP_DESTROY_SESSION && status != NFS4ERR_DELAY;
+        return status == NFS4_STATUS_COMPLETE_ALREADY;
+    return step == NFS4_STEP_DESTROY_SESSION && status != NFS4_STATUS_DELAY;
 }
 
 enum rpc_parse nfs4_session_take_step(struct nfs4_session *session, struct nfs4_results *results,
@@ -201,14 +201,14 @@ void nfs4_session_advance(struct nfs4_session *session, uint32_t slot)
 bool nfs4_session_lost(uint32_t status)
 {
     switch (status) {
-    case NFS4ERR_BADSESSION:
-    case NFS4ERR_DEADSESSION:
-    case NFS4ERR_CONN_NOT_BOUND_TO_SESSION:
-    case NFS4ERR_BADSLOT:
-    case NFS4ERR_SEQ_MISORDERED:
-    case NFS4ERR_RETRY_UNCACHED_REP:
-    case NFS4ERR_STALE_CLIENTID:
-    case NFS4ERR_EXPIRED:
+    case NFS4_STATUS_BADSESSION:
+    case NFS4_STATUS_DEADSESSION:
+    case NFS4_STATUS_CONN_NOT_BOUND_TO_SESSION:
+    case NFS4_STATUS_BADSLOT:
+    case NFS4_STATUS_SEQ_MISORDERED:
+    case NFS4_STATUS_RETRY_UNCACHED_REP:
+    case NFS4_STATUS_STALE_CLIENTID:
+    case NFS4_STATUS_EXPIRED:
         return true;
     default:
         return false;
