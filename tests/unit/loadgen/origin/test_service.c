@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "loadgen/origin/service.h"
+#include "loadgen/origin/service/service.h"
 
 #define MS   1000000ULL
 #define JOBS 1000

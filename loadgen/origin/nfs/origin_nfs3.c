@@ -2,11 +2,11 @@
 /*
  * NFSv3 (RFC 1813) on the origin's files, and MOUNT version 3 beside it.
  *
- * One directory, the export, holds all files. Everybody may do everything. What is written is
+ * The export is the root of the origin's files. Everybody may do everything. What is written is
  * stable at once (FILE_SYNC), so COMMIT has nothing to do. A file handle is 16 bytes: a constant,
- * the file's slot plus one (0 is the directory), the slot's generation.
+ * the node's number and generation.
  */
-#include "loadgen/origin/origin_nfs3.h"
+#include "loadgen/origin/nfs/origin_nfs3.h"
 
 #include <errno.h>
 #include <string.h>
@@ -19,10 +19,13 @@
 #define HANDLE_BYTES 16
 #define HANDLE_MAGIC 0x5350494c4c4f5247ULL
 #define FILE_SYSTEM  0x51ULL
-#define ROOT_FILEID  2ULL
-/* "." and "..", then the files. */
-#define DOT_ENTRIES 2
+/* The root's; others have theirs behind it, by generation. */
+#define ROOT_FILEID 2ULL
 #define ALL_ACCESS  0x3fU
+/* "." and ".." and more entries than a listing has room for. */
+#define LISTED_MAX 1200
+/* RFC 1813 section 2.6; the proxy has no use for it. */
+#define STATUS_NOTEMPTY ((enum nfs3_status)66)
 /* stable_how FILE_SYNC; createmode3 UNCHECKED and EXCLUSIVE. */
 #define WRITTEN_FILE_SYNC 2U
 #define CREATE_UNCHECKED  0U
@@ -36,7 +39,7 @@ struct call {
     const uint8_t *args;
     size_t args_bytes;
     struct nfs3_call nfs;
-    struct origin_file *file; /* NULL: the directory */
+    struct origin_node *node; /* the one that the call's handle names */
     uint64_t now_ns;
     uint8_t *buffer;
     struct origin_nfs3_reply *reply;
@@ -44,53 +47,47 @@ struct call {
 
 /* ---------------------------------------------------------------- handles and attributes */
 
-static struct rpc_slice make_handle(const struct origin *origin, const struct origin_file *file,
-                                    uint8_t *out)
+static struct rpc_slice make_handle(const struct origin_node *node, uint8_t *out)
 {
     rpc_store_u64(out, HANDLE_MAGIC);
-    rpc_store_u32(out + 8, file ? (uint32_t)(file - origin->files.files) + 1 : 0);
-    rpc_store_u32(out + 12, file ? file->generation : 0);
+    rpc_store_u32(out + 8, node->number);
+    rpc_store_u32(out + 12, node->generation);
     return (struct rpc_slice){out, HANDLE_BYTES};
 }
 
-/* The file of a handle; NULL with OK is the directory. */
 static enum nfs3_status resolve(struct origin *origin, struct rpc_slice handle,
-                                struct origin_file **file)
+                                struct origin_node **node)
 {
-    *file = NULL;
     if (handle.len != HANDLE_BYTES || rpc_load_u64(handle.data) != HANDLE_MAGIC)
         return NFS3_STATUS_BADHANDLE;
-    uint32_t slot = rpc_load_u32(handle.data + 8);
-
-    if (slot == 0)
-        return NFS3_STATUS_OK;
-    if (slot > ORIGIN_FILES)
-        return NFS3_STATUS_BADHANDLE;
-    *file = &origin->files.files[slot - 1];
-    if (!(*file)->used || (*file)->generation != rpc_load_u32(handle.data + 12))
-        return NFS3_STATUS_STALE;
-    return NFS3_STATUS_OK;
+    *node = origin_files_node(&origin->files, rpc_load_u32(handle.data + 8),
+                              rpc_load_u32(handle.data + 12));
+    return *node ? NFS3_STATUS_OK : NFS3_STATUS_STALE;
 }
 
-static struct nfs3_attributes attributes_of(const struct origin *origin,
-                                            const struct origin_file *file)
+static struct nfs3_attributes attributes_of(const struct origin_node *node)
 {
-    if (!file)
-        return (struct nfs3_attributes){.type = NFS3_TYPE_DIR,
-                                        .mode = 0777,
-                                        .nlink = 2,
-                                        .size_bytes = 4096,
-                                        .fsid = FILE_SYSTEM,
-                                        .fileid = ROOT_FILEID,
-                                        .time_ns = origin->files.changed_ns};
-    return (struct nfs3_attributes){.type = NFS3_TYPE_REG,
-                                    .mode = file->mode,
-                                    .nlink = 1,
-                                    .size_bytes = file->size_bytes,
+    return (struct nfs3_attributes){.type = node->directory ? NFS3_TYPE_DIR : NFS3_TYPE_REG,
+                                    .mode = node->mode,
+                                    .nlink = node->directory ? 2 + node->child_directories : 1,
+                                    .size_bytes = node->directory ? 4096 : node->size_bytes,
                                     .fsid = FILE_SYSTEM,
-                                    .fileid =
-                                        ROOT_FILEID + 1 + (uint64_t)(file - origin->files.files),
-                                    .time_ns = file->changed_ns};
+                                    .fileid = ROOT_FILEID + node->generation,
+                                    .time_ns = node->changed_ns};
+}
+
+static enum nfs3_status status_of(int error)
+{
+    switch (error) {
+    case 0:
+        return NFS3_STATUS_OK;
+    case -EINVAL:
+        return NFS3_STATUS_INVAL;
+    case -EFBIG:
+        return NFS3_STATUS_FBIG;
+    default:
+        return NFS3_STATUS_NOSPC;
+    }
 }
 
 /* ---------------------------------------------------------------- operations
@@ -98,7 +95,7 @@ static struct nfs3_attributes attributes_of(const struct origin *origin,
 
 static enum nfs3_status do_getattr(struct call *call)
 {
-    struct nfs3_attributes attributes = attributes_of(call->origin, call->file);
+    struct nfs3_attributes attributes = attributes_of(call->node);
 
     call->reply->head_bytes =
         nfs3_reply_getattr(call->buffer, ORIGIN_NFS3_REPLY_BYTES, call->xid, &attributes);
@@ -123,11 +120,20 @@ static bool read_sattr(struct rpc_reader *reader, uint32_t *mode, bool *has_size
     return true;
 }
 
+static enum nfs3_status put_wcc(struct call *call, const struct origin_node *node)
+{
+    struct nfs3_attributes after = attributes_of(node);
+
+    call->reply->head_bytes =
+        nfs3_reply_wcc(call->buffer, ORIGIN_NFS3_REPLY_BYTES, call->xid, &after);
+    return NFS3_STATUS_OK;
+}
+
 static enum nfs3_status do_setattr(struct call *call)
 {
     struct rpc_reader reader;
     struct rpc_slice handle;
-    uint32_t mode = call->file ? call->file->mode : 0;
+    uint32_t mode = call->node->mode;
     uint64_t size = 0;
     bool has_size;
 
@@ -135,49 +141,53 @@ static enum nfs3_status do_setattr(struct call *call)
     if (rpc_read_opaque(&reader, NFS3_HANDLE_MAX_BYTES, &handle) != RPC_PARSE_OK ||
         !read_sattr(&reader, &mode, &has_size, &size))
         return NFS3_STATUS_INVAL;
-    if (has_size && !call->file)
+    if (has_size && call->node->directory)
         return NFS3_STATUS_ISDIR;
-    if (has_size && origin_files_resize(call->file, size, call->now_ns) != 0)
-        return NFS3_STATUS_FBIG;
-    if (call->file)
-        call->file->mode = mode & 0777;
-    struct nfs3_attributes after = attributes_of(call->origin, call->file);
+    if (has_size) {
+        int error = origin_files_resize(&call->origin->files, call->node, size, call->now_ns);
 
-    call->reply->head_bytes =
-        nfs3_reply_wcc(call->buffer, ORIGIN_NFS3_REPLY_BYTES, call->xid, &after);
-    return NFS3_STATUS_OK;
+        if (error)
+            return status_of(error);
+    }
+    call->node->mode = mode & 0777;
+    call->node->changed_ns = call->now_ns;
+    return put_wcc(call, call->node);
 }
 
-static bool name_is(struct rpc_slice name, const char *text)
+/* The child that a call names, "." and ".." included; NULL when there is none. */
+static struct origin_node *named_child(const struct call *call)
 {
-    return name.len == strlen(text) && memcmp(name.data, text, name.len) == 0;
+    struct rpc_slice name = call->nfs.name;
+
+    if (name.len == 1 && name.data[0] == '.')
+        return call->node;
+    if (name.len == 2 && memcmp(name.data, "..", 2) == 0)
+        return call->node->parent;
+    return origin_files_find(&call->origin->files, call->node, (const char *)name.data, name.len);
 }
 
 static enum nfs3_status do_lookup(struct call *call)
 {
     uint8_t handle[HANDLE_BYTES];
-    struct origin_file *found = NULL;
 
-    if (call->file)
+    if (!call->node->directory)
         return NFS3_STATUS_NOTDIR;
-    if (!name_is(call->nfs.name, ".") && !name_is(call->nfs.name, "..")) {
-        found = origin_files_find(&call->origin->files, (const char *)call->nfs.name.data,
-                                  call->nfs.name.len);
-        if (!found)
-            return NFS3_STATUS_NOENT;
-    }
-    struct nfs3_attributes attributes = attributes_of(call->origin, found);
-    struct nfs3_attributes directory = attributes_of(call->origin, NULL);
+    const struct origin_node *found = named_child(call);
+
+    if (!found)
+        return NFS3_STATUS_NOENT;
+    struct nfs3_attributes attributes = attributes_of(found);
+    struct nfs3_attributes directory = attributes_of(call->node);
 
     call->reply->head_bytes =
         nfs3_reply_lookup(call->buffer, ORIGIN_NFS3_REPLY_BYTES, call->xid,
-                          make_handle(call->origin, found, handle), &attributes, &directory);
+                          make_handle(found, handle), &attributes, &directory);
     return NFS3_STATUS_OK;
 }
 
 static enum nfs3_status do_access(struct call *call)
 {
-    struct nfs3_attributes attributes = attributes_of(call->origin, call->file);
+    struct nfs3_attributes attributes = attributes_of(call->node);
 
     call->reply->head_bytes = nfs3_reply_access(call->buffer, ORIGIN_NFS3_REPLY_BYTES, call->xid,
                                                 &attributes, call->nfs.access & ALL_ACCESS);
@@ -186,23 +196,24 @@ static enum nfs3_status do_access(struct call *call)
 
 static enum nfs3_status do_read(struct call *call)
 {
-    const struct origin_file *file = call->file;
+    const struct origin_node *file = call->node;
 
-    if (!file)
+    if (file->directory)
         return NFS3_STATUS_ISDIR;
     uint64_t offset = call->nfs.offset;
     uint64_t left = offset < file->size_bytes ? file->size_bytes - offset : 0;
     uint64_t count =
         call->nfs.count < ORIGIN_NFS3_IO_BYTES ? call->nfs.count : ORIGIN_NFS3_IO_BYTES;
-    struct nfs3_attributes attributes = attributes_of(call->origin, file);
+    struct nfs3_attributes attributes = attributes_of(file);
 
     if (count > left)
         count = left;
     call->reply->head_bytes =
         nfs3_reply_read(call->buffer, ORIGIN_NFS3_REPLY_BYTES, call->xid, &attributes,
                         (uint32_t)count, offset + count >= file->size_bytes);
-    call->reply->data = file->data + (count ? offset : 0);
+    call->reply->data = count > 0 ? file->data + offset : NULL;
     call->reply->data_bytes = (uint32_t)count;
+    call->reply->stays = file->fixed;
     call->port->counters.bytes_out += count;
     return NFS3_STATUS_OK;
 }
@@ -212,14 +223,16 @@ static enum nfs3_status do_write(struct call *call)
     const struct nfs3_call *nfs = &call->nfs;
     uint32_t count = nfs->count < nfs->data_bytes ? nfs->count : nfs->data_bytes;
 
-    if (!call->file)
+    if (call->node->directory)
         return NFS3_STATUS_ISDIR;
     if ((uint64_t)nfs->data_offset + nfs->data_bytes > call->args_bytes)
         return NFS3_STATUS_INVAL;
-    if (origin_files_write(call->file, nfs->offset, call->args + nfs->data_offset, count,
-                           call->now_ns) != 0)
-        return NFS3_STATUS_FBIG;
-    struct nfs3_attributes after = attributes_of(call->origin, call->file);
+    int error = origin_files_write(&call->origin->files, call->node, nfs->offset,
+                                   call->args + nfs->data_offset, count, call->now_ns);
+
+    if (error)
+        return status_of(error);
+    struct nfs3_attributes after = attributes_of(call->node);
 
     call->port->counters.bytes_in += count;
     call->reply->head_bytes =
@@ -228,102 +241,138 @@ static enum nfs3_status do_write(struct call *call)
     return NFS3_STATUS_OK;
 }
 
-static enum nfs3_status do_create(struct call *call)
+static enum nfs3_status put_created(struct call *call, const struct origin_node *node)
 {
     uint8_t handle[HANDLE_BYTES];
+    struct nfs3_attributes attributes = attributes_of(node);
+    struct nfs3_attributes directory = attributes_of(call->node);
+
+    call->reply->head_bytes = nfs3_reply_create(call->buffer, ORIGIN_NFS3_REPLY_BYTES, call->xid,
+                                                make_handle(node, handle), &attributes, &directory);
+    return NFS3_STATUS_OK;
+}
+
+/* CREATE and MKDIR: attributes come behind directory and name, CREATE's with a word before. */
+struct create_args {
+    uint32_t how;
+    uint32_t mode;
+    bool has_size;
+    uint64_t size;
+};
+
+static bool read_create_args(const struct call *call, bool is_directory, struct create_args *args)
+{
     struct rpc_reader reader;
     struct rpc_slice ignored;
-    struct rpc_slice name;
-    uint32_t how;
-    uint32_t mode = 0666;
-    bool has_size = false;
-    uint64_t size = 0;
-    int error;
 
-    if (call->file)
-        return NFS3_STATUS_NOTDIR;
+    *args = (struct create_args){.mode = is_directory ? 0777 : 0666};
     rpc_reader_init(&reader, call->args, call->args_bytes);
-    if (rpc_read_opaque(&reader, NFS3_HANDLE_MAX_BYTES, &ignored) != RPC_PARSE_OK ||
-        rpc_read_opaque(&reader, NFS3_NAME_MAX_BYTES, &name) != RPC_PARSE_OK ||
-        !rpc_read_u32(&reader, &how) ||
-        (how < CREATE_EXCLUSIVE && !read_sattr(&reader, &mode, &has_size, &size)))
+    return rpc_read_opaque(&reader, NFS3_HANDLE_MAX_BYTES, &ignored) == RPC_PARSE_OK &&
+           rpc_read_opaque(&reader, NFS3_NAME_MAX_BYTES, &ignored) == RPC_PARSE_OK &&
+           (is_directory || rpc_read_u32(&reader, &args->how)) &&
+           (args->how >= CREATE_EXCLUSIVE ||
+            read_sattr(&reader, &args->mode, &args->has_size, &args->size));
+}
+
+static enum nfs3_status do_create(struct call *call)
+{
+    bool is_directory = call->nfs.proc == NFS3_PROC_MKDIR;
+    struct origin_files *files = &call->origin->files;
+    struct create_args args;
+    int error = 0;
+
+    if (!call->node->directory)
+        return NFS3_STATUS_NOTDIR;
+    if (!read_create_args(call, is_directory, &args))
         return NFS3_STATUS_INVAL;
-    struct origin_file *file =
-        origin_files_find(&call->origin->files, (const char *)name.data, name.len);
+    struct origin_node *node = named_child(call);
 
-    if (file && how != CREATE_UNCHECKED)
+    if (node && (is_directory || node->directory || args.how != CREATE_UNCHECKED))
         return NFS3_STATUS_EXIST;
-    if (!file)
-        file = origin_files_create(&call->origin->files, (const char *)name.data, name.len,
-                                   call->now_ns, &error);
-    if (!file)
-        return error == -EINVAL ? NFS3_STATUS_INVAL : NFS3_STATUS_NOSPC;
-    file->mode = mode & 0777;
-    if (has_size && origin_files_resize(file, size, call->now_ns) != 0)
-        return NFS3_STATUS_FBIG;
-    struct nfs3_attributes attributes = attributes_of(call->origin, file);
-    struct nfs3_attributes directory = attributes_of(call->origin, NULL);
+    bool is_new = !node;
 
-    call->reply->head_bytes =
-        nfs3_reply_create(call->buffer, ORIGIN_NFS3_REPLY_BYTES, call->xid,
-                          make_handle(call->origin, file, handle), &attributes, &directory);
-    return NFS3_STATUS_OK;
+    if (is_new)
+        node = origin_files_create(files, call->node, (const char *)call->nfs.name.data,
+                                   call->nfs.name.len, is_directory, call->now_ns, &error);
+    if (!node)
+        return status_of(error);
+    /* A CREATE of a file that is there sets its size alone, as servers do. */
+    if (is_new)
+        node->mode = args.mode & 0777;
+    if (args.has_size && !is_directory)
+        error = origin_files_resize(files, node, args.size, call->now_ns);
+    return error ? status_of(error) : put_created(call, node);
 }
 
 static enum nfs3_status do_remove(struct call *call)
 {
-    if (call->file)
+    bool is_directory = call->nfs.proc == NFS3_PROC_RMDIR;
+
+    if (!call->node->directory)
         return NFS3_STATUS_NOTDIR;
-    struct origin_file *file = origin_files_find(
-        &call->origin->files, (const char *)call->nfs.name.data, call->nfs.name.len);
+    struct origin_node *node = named_child(call);
 
-    if (!file)
+    if (!node)
         return NFS3_STATUS_NOENT;
-    origin_files_remove(&call->origin->files, file, call->now_ns);
-    struct nfs3_attributes after = attributes_of(call->origin, NULL);
-
-    call->reply->head_bytes =
-        nfs3_reply_wcc(call->buffer, ORIGIN_NFS3_REPLY_BYTES, call->xid, &after);
-    return NFS3_STATUS_OK;
+    if (node == call->node || node == call->node->parent)
+        return NFS3_STATUS_INVAL;
+    if (is_directory != node->directory)
+        return is_directory ? NFS3_STATUS_NOTDIR : NFS3_STATUS_ISDIR;
+    if (node->children > 0)
+        return STATUS_NOTEMPTY;
+    origin_files_remove(&call->origin->files, node, call->now_ns);
+    return put_wcc(call, call->node);
 }
 
 static enum nfs3_status do_readdir(struct call *call)
 {
-    struct nfs3_entry entries[ORIGIN_FILES + DOT_ENTRIES];
-    uint8_t handles[ORIGIN_FILES + 1][HANDLE_BYTES];
-    struct nfs3_attributes directory = attributes_of(call->origin, NULL);
-    struct rpc_slice root = make_handle(call->origin, NULL, handles[ORIGIN_FILES]);
-    size_t count = DOT_ENTRIES;
+    static struct nfs3_entry entries[LISTED_MAX];
+    static uint8_t handles[LISTED_MAX][HANDLE_BYTES];
+    static uint8_t listing[ORIGIN_NFS3_DIRECTORY_BYTES];
+    const struct origin_node *directory = call->node;
+    size_t count = 0;
 
-    if (call->file)
+    if (!directory->directory)
         return NFS3_STATUS_NOTDIR;
-    entries[0] = (struct nfs3_entry){".", 1, root, directory};
-    entries[1] = (struct nfs3_entry){"..", 2, root, directory};
-    for (size_t i = 0; i < ORIGIN_FILES; i++) {
-        const struct origin_file *file = &call->origin->files.files[i];
+    struct nfs3_attributes attributes = attributes_of(directory);
 
-        if (file->used)
-            entries[count++] = (struct nfs3_entry){file->name, i + 1 + DOT_ENTRIES,
-                                                   make_handle(call->origin, file, handles[i]),
-                                                   attributes_of(call->origin, file)};
+    for (uint64_t cookie = call->nfs.offset + 1; cookie < ORIGIN_FIRST_COOKIE; cookie++) {
+        const struct origin_node *node = cookie == 1 ? directory : directory->parent;
+
+        entries[count] =
+            (struct nfs3_entry){cookie == 1 ? "." : "..", cookie, make_handle(node, handles[count]),
+                                attributes_of(node)};
+        count++;
     }
-    call->reply->head_bytes = nfs3_reply_readdir(
-        call->buffer, ORIGIN_NFS3_REPLY_BYTES, call->xid, call->nfs.proc == NFS3_PROC_READDIRPLUS,
-        &directory, entries, count, call->nfs.offset, call->nfs.count);
+    /* One more than has room: so the writer sees whether that is all. */
+    for (const struct origin_node *node = origin_files_child(directory, call->nfs.offset);
+         node && count < LISTED_MAX; node = node->after) {
+        entries[count] = (struct nfs3_entry){
+            node->name, node->cookie, make_handle(node, handles[count]), attributes_of(node)};
+        count++;
+    }
+    call->reply->data_bytes = (uint32_t)nfs3_reply_readdir(
+        listing, sizeof(listing), call->xid, call->nfs.proc == NFS3_PROC_READDIRPLUS, &attributes,
+        entries, count, call->nfs.offset, call->nfs.count);
+    call->reply->data = listing;
     return NFS3_STATUS_OK;
 }
 
 static enum nfs3_status do_file_system(struct call *call)
 {
+    const struct origin_files *files = &call->origin->files;
+    uint64_t free_bytes =
+        files->memory_bytes > files->used_bytes ? files->memory_bytes - files->used_bytes : 0;
+    uint64_t free_files = free_bytes / sizeof(struct origin_node);
     const struct nfs3_service service = {.read_max_bytes = ORIGIN_NFS3_IO_BYTES,
                                          .write_max_bytes = ORIGIN_NFS3_IO_BYTES,
-                                         .directory_bytes = ORIGIN_NFS3_REPLY_BYTES,
+                                         .directory_bytes = ORIGIN_NFS3_DIRECTORY_BYTES / 4,
                                          .file_max_bytes = ORIGIN_FILE_MAX_BYTES,
-                                         .total_bytes = ORIGIN_FILES * ORIGIN_FILE_MAX_BYTES,
-                                         .free_bytes = ORIGIN_FILES * ORIGIN_FILE_MAX_BYTES,
-                                         .total_files = ORIGIN_FILES,
-                                         .free_files = ORIGIN_FILES};
-    struct nfs3_attributes attributes = attributes_of(call->origin, call->file);
+                                         .total_bytes = files->memory_bytes,
+                                         .free_bytes = free_bytes,
+                                         .total_files = free_files + files->nodes_used,
+                                         .free_files = free_files};
+    struct nfs3_attributes attributes = attributes_of(call->node);
     uint8_t *buffer = call->buffer;
     size_t size = ORIGIN_NFS3_REPLY_BYTES;
 
@@ -343,7 +392,7 @@ static enum nfs3_status do_file_system(struct call *call)
 
 static enum nfs3_status do_commit(struct call *call)
 {
-    struct nfs3_attributes after = attributes_of(call->origin, call->file);
+    struct nfs3_attributes after = attributes_of(call->node);
 
     call->reply->head_bytes = nfs3_reply_commit(call->buffer, ORIGIN_NFS3_REPLY_BYTES, call->xid,
                                                 &after, call->origin->wall_offset_ns);
@@ -358,7 +407,9 @@ static enum nfs3_status (*const operations[NFS3_PROCS])(struct call *) = {
     [NFS3_PROC_READ] = do_read,
     [NFS3_PROC_WRITE] = do_write,
     [NFS3_PROC_CREATE] = do_create,
+    [NFS3_PROC_MKDIR] = do_create,
     [NFS3_PROC_REMOVE] = do_remove,
+    [NFS3_PROC_RMDIR] = do_remove,
     [NFS3_PROC_READDIR] = do_readdir,
     [NFS3_PROC_READDIRPLUS] = do_readdir,
     [NFS3_PROC_FSSTAT] = do_file_system,
@@ -383,14 +434,22 @@ static size_t nfs_call(struct call *call, const struct rpc_call *rpc)
     if (nfs3_parse_call(rpc->proc, call->args, call->args_bytes, &call->nfs) != RPC_PARSE_OK)
         return rpc_write_accept_error(buffer, size, rpc->xid, RPC_ACCEPT_GARBAGE_ARGS);
     call->port->counters.requests++;
+    const struct origin_error *error = origin_injects(call->port);
+
+    if (error) {
+        call->reply->reset = error->reset;
+        return error->reset ? 0
+                            : nfs3_write_failure(buffer, size, rpc->xid, rpc->proc,
+                                                 (enum nfs3_status)error->status[ORIGIN_NFS]);
+    }
     call->reply->served = true;
     enum nfs3_status status = operations[rpc->proc] ? NFS3_STATUS_OK : NFS3_STATUS_NOTSUPP;
 
     if (status == NFS3_STATUS_OK)
-        status = resolve(call->origin, call->nfs.handle, &call->file);
+        status = resolve(call->origin, call->nfs.handle, &call->node);
     if (status == NFS3_STATUS_OK)
         status = operations[rpc->proc](call);
-    if (status == NFS3_STATUS_OK && call->reply->head_bytes == 0)
+    if (status == NFS3_STATUS_OK && call->reply->head_bytes == 0 && call->reply->data_bytes == 0)
         status = NFS3_STATUS_SERVERFAULT;
     return status == NFS3_STATUS_OK ? call->reply->head_bytes
                                     : nfs3_write_failure(buffer, size, rpc->xid, rpc->proc, status);
@@ -423,7 +482,7 @@ static size_t mount_call(struct call *call, const struct rpc_call *rpc)
         return mount3_write_mnt_reply(buffer, size, rpc->xid,
                                       is_export(call->origin, path) ? MOUNT3_STATUS_OK
                                                                     : MOUNT3_STATUS_NOENT,
-                                      make_handle(call->origin, NULL, handle));
+                                      make_handle(call->origin->files.root, handle));
     case MOUNT3_PROC_EXPORT:
         return mount3_write_export_reply(buffer, size, rpc->xid, &call->origin->options.export_path,
                                          1);
@@ -472,5 +531,5 @@ bool origin_nfs3_execute(struct origin_port *port, const uint8_t *payload, size_
         reply->head_bytes = mount_call(&call, &rpc);
     else
         reply->head_bytes = rpc_write_accept_error(buffer, size, rpc.xid, RPC_ACCEPT_PROG_UNAVAIL);
-    return reply->head_bytes > 0;
+    return reply->head_bytes > 0 || reply->data_bytes > 0 || reply->reset;
 }

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "loadgen/base/memory.h"
+#include "loadgen/origin/nfs/origin_nfs3.h"
 #include "loadgen/origin/origin.h"
-#include "loadgen/origin/origin_nfs3.h"
 #include "protocols/rpc/rpc_record.h"
 
 /* Calls of one connection in the service; more wait in its socket. */
@@ -27,6 +27,7 @@ struct origin_nfs_job {
     struct origin_nfs_job *next_free;
     struct origin_nfs_job *next_made;
     struct origin_nfs3_reply reply;
+    uint8_t *copy; /* of data that does not stay */
     uint8_t buffer[ORIGIN_NFS3_REPLY_BYTES];
 };
 
@@ -73,7 +74,7 @@ static void put_data(struct stream *stream, const struct origin_nfs3_reply *repl
     static const uint8_t zeros[4];
     size_t padding = (size_t)(rpc_padded(reply->data_bytes) - reply->data_bytes);
 
-    if (reply->data_bytes <= COPY_BYTES)
+    if (reply->data_bytes <= COPY_BYTES || !reply->stays)
         stream_put(stream, reply->data, reply->data_bytes);
     else
         stream_put_repeated(stream, reply->data, reply->data_bytes, reply->data_bytes);
@@ -101,6 +102,8 @@ static void job_give_back(struct origin_nfs_connection *connection, struct origi
 {
     struct origin *origin = connection->port->origin;
 
+    free(job->copy);
+    job->copy = NULL;
     connection->jobs--;
     job->next_free = origin->nfs_jobs_free;
     origin->nfs_jobs_free = job;
@@ -122,6 +125,17 @@ static void answer(struct origin_nfs_connection *connection, struct origin_nfs_j
     release_if_over(connection);
 }
 
+/* A reply that waits for its job keeps what would not stay. */
+static void keep_reply(struct origin_nfs_job *job, const struct origin_nfs3_reply *reply)
+{
+    job->reply = *reply;
+    if (reply->data_bytes == 0 || reply->stays)
+        return;
+    job->copy = memory_grow(NULL, reply->data_bytes);
+    memcpy(job->copy, reply->data, reply->data_bytes);
+    job->reply.data = job->copy;
+}
+
 static void job_done(struct service_job *service_job)
 {
     struct origin_nfs_job *job =
@@ -140,15 +154,19 @@ static bool take_record(struct origin_nfs_connection *connection, const uint8_t 
     struct origin_port *port = connection->port;
     struct stream *stream = &connection->stream;
     struct origin_nfs3_reply reply;
-    bool immediate = port->service.time.mean == 0 && port->service.slots > 0;
-    struct origin_nfs_job *job = immediate ? NULL : job_take(connection);
+    struct origin_nfs_job *job = origin_is_immediate(port) ? NULL : job_take(connection);
     uint8_t *buffer = job ? job->buffer : stream_reserve(stream, ORIGIN_NFS3_REPLY_BYTES);
 
-    if (!origin_nfs3_execute(port, payload, length, buffer, &reply)) {
+    bool is_call = origin_nfs3_execute(port, payload, length, buffer, &reply);
+
+    if (!is_call || reply.reset) {
         if (job)
             job_give_back(connection, job);
-        port->counters.errors++;
-        stream_close(stream, 0);
+        port->counters.errors += !is_call;
+        if (is_call)
+            origin_reset(stream);
+        else
+            stream_close(stream, 0);
         return false;
     }
     if (!job) {
@@ -161,7 +179,7 @@ static bool take_record(struct origin_nfs_connection *connection, const uint8_t 
         }
         return true;
     }
-    job->reply = reply;
+    keep_reply(job, &reply);
     job->job = (struct service_job){.done = job_done};
     if (!reply.served || origin_submit(port, &job->job))
         answer(connection, job);
@@ -278,6 +296,7 @@ void origin_nfs_fini(struct origin *origin)
         struct origin_nfs_job *job = origin->nfs_jobs_made;
 
         origin->nfs_jobs_made = job->next_made;
+        free(job->copy);
         free(job);
     }
 }

@@ -1,56 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The origin's HTTP/1.1 side: keep-alive, any path, bodies of any size both ways.
- *
- * States of a connection
- *   HEAD     a request head is awaited
- *   BODY     its body is read and dropped
- *   SERVICE  its job is in the service; what else arrives waits
- * One request at a time per connection, answered before the next one is looked at. A connection
- * that closes in SERVICE is `gone`: its job keeps its slot to the end, as work in a real server
- * does, and only then the connection is freed.
+ * The origin's HTTP/1.1 side: keep-alive, any path, bodies of any size both ways. Requests are read
+ * here; a connection's states are in origin_http.h, replies in origin_http_reply.c.
  */
+#include "loadgen/origin/http/origin_http.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "loadgen/base/memory.h"
-#include "loadgen/base/pattern.h"
-#include "loadgen/origin/origin.h"
-#include "protocols/http/http1.h"
 #include "protocols/http/http1_write.h"
 
-#define MAX_FIELDS 100
-/* Bodies up to this size are copied behind their head, which makes one send of one piece. */
-#define COPY_BYTES 4096
-
-enum state {
-    STATE_HEAD,
-    STATE_BODY,
-    STATE_SERVICE,
-};
-
-struct origin_http_connection {
-    struct stream stream;
-    struct service_job job;
-    struct origin_port *port;
-    struct origin_http_connection *next_free;
-    struct origin_http_connection *next_made;
-    enum state state;
-    bool gone;
-    struct http1_scan scan;
-    struct http1_body body;
-
-    /* Of the request in progress. */
-    bool keep_alive;
-    bool head_only;
-    uint8_t minor;
-    unsigned status;
-    uint64_t reply_bytes;
-    /* An answer of the admin paths; NULL for the pattern. */
-    char *text;
-};
+#define MAX_FIELDS       100
+#define ADMIN_TEXT_BYTES 8192
+#define FACTOR_PATH      "/factor"
 
 static struct origin_http_connection *connection_of(struct stream *stream)
 {
@@ -61,65 +26,10 @@ static void release(struct origin_http_connection *connection)
 {
     struct origin *origin = connection->port->origin;
 
-    free(connection->text);
-    connection->text = NULL;
+    origin_http_drop_request(connection);
     stream_fini(&connection->stream);
     connection->next_free = origin->http_free;
     origin->http_free = connection;
-}
-
-/* ---------------------------------------------------------------- replies */
-
-static void put_reply_head(struct origin_http_connection *connection)
-{
-    char head[256];
-    struct origin *origin = connection->port->origin;
-    bool plain = connection->keep_alive && connection->minor == 1 && connection->status == 200 &&
-                 !connection->text && connection->reply_bytes == origin->options.reply_bytes;
-
-    if (plain && origin->http_head_bytes) {
-        stream_put(&connection->stream, origin->http_head, origin->http_head_bytes);
-        return;
-    }
-    const char *kept = connection->keep_alive
-                           ? (connection->minor == 0 ? "Connection: keep-alive\r\n" : "")
-                           : "Connection: close\r\n";
-    int length = snprintf(head, sizeof(head),
-                          "HTTP/1.1 %u %s\r\nServer: spillorigin\r\nContent-Type: %s\r\n"
-                          "Content-Length: %llu\r\n%s\r\n",
-                          connection->status, http1_reason_phrase(connection->status),
-                          connection->text ? "application/json" : "application/octet-stream",
-                          (unsigned long long)connection->reply_bytes, kept);
-
-    stream_put(&connection->stream, head, (size_t)length);
-    if (plain) {
-        memcpy(origin->http_head, head, (size_t)length);
-        origin->http_head_bytes = (size_t)length;
-    }
-}
-
-/* Answers the request in progress; the connection is ready for the next one, or finishing. */
-static void reply(struct origin_http_connection *connection)
-{
-    struct stream *stream = &connection->stream;
-
-    put_reply_head(connection);
-    if (!connection->head_only) {
-        if (connection->text)
-            stream_put(stream, connection->text, (size_t)connection->reply_bytes);
-        else if (connection->reply_bytes <= COPY_BYTES)
-            stream_put(stream, pattern_bytes(), (size_t)connection->reply_bytes);
-        else
-            stream_put_repeated(stream, pattern_bytes(), PATTERN_BYTES, connection->reply_bytes);
-        if (!connection->text)
-            connection->port->counters.bytes_out += connection->reply_bytes;
-    }
-    free(connection->text);
-    connection->text = NULL;
-    connection->state = STATE_HEAD;
-    connection->scan = (struct http1_scan){0};
-    if (!connection->keep_alive)
-        stream_finish(stream);
 }
 
 static void job_done(struct service_job *job)
@@ -131,10 +41,10 @@ static void job_done(struct service_job *job)
         release(connection);
         return;
     }
-    reply(connection);
-    /* The next request may be there already. */
-    if (connection->stream.input_length)
-        stream_resume(&connection->stream);
+    if (connection->factor)
+        origin_http_put_factors(connection);
+    origin_http_reply(connection);
+    origin_http_go_on(connection);
 }
 
 /* ---------------------------------------------------------------- requests */
@@ -175,7 +85,7 @@ static bool answer_admin(struct origin_http_connection *connection, const struct
 {
     static const char prefix[] = "/_origin/";
     char path[32];
-    char query[128];
+    char query[1200];
     size_t prefix_length = sizeof(prefix) - 1;
 
     if (head->path.len < prefix_length || memcmp(head->path.ptr, prefix, prefix_length) != 0)
@@ -184,12 +94,37 @@ static bool answer_admin(struct origin_http_connection *connection, const struct
         path, sizeof(path),
         (struct http1_slice){head->path.ptr + prefix_length, head->path.len - prefix_length});
     copy_slice(query, sizeof(query), head->query);
-    connection->text = memory_zeroed(1, 2048);
+    connection->text = memory_zeroed(1, ADMIN_TEXT_BYTES);
     connection->status =
         origin_admin(connection->port->origin,
                      head->method != HTTP1_METHOD_GET && head->method != HTTP1_METHOD_HEAD, path,
-                     query, connection->text, 2048);
+                     query, connection->text, ADMIN_TEXT_BYTES);
     connection->reply_bytes = strlen(connection->text);
+    return true;
+}
+
+/* A request that costs a slot, or fails instead. False: the connection was reset. */
+static bool begin_service(struct origin_http_connection *connection, const struct http1_head *head)
+{
+    struct origin_port *port = connection->port;
+    const struct origin_error *error = origin_injects(port);
+
+    port->counters.requests++;
+    if (error && error->reset) {
+        origin_reset(&connection->stream);
+        return false;
+    }
+    if (error) {
+        connection->status = error->status[ORIGIN_HTTP];
+        connection->text = memory_string("{\"error\": \"this one was to fail\"}\n");
+        connection->reply_bytes = strlen(connection->text);
+        return true;
+    }
+    if (head->path.len == sizeof(FACTOR_PATH) - 1 &&
+        memcmp(head->path.ptr, FACTOR_PATH, sizeof(FACTOR_PATH) - 1) == 0)
+        origin_http_take_factor(connection, head->query);
+    else
+        connection->reply_bytes = wanted_bytes(port->origin, head->query);
     return true;
 }
 
@@ -199,21 +134,20 @@ static void begin_request(struct origin_http_connection *connection, const struc
     connection->head_only = head->method == HTTP1_METHOD_HEAD;
     connection->minor = head->minor;
     connection->status = 200;
-    if (!answer_admin(connection, head)) {
-        connection->port->counters.requests++;
-        connection->reply_bytes = wanted_bytes(connection->port->origin, head->query);
-    }
+    connection->job.work = NULL;
+    if (!answer_admin(connection, head) && !begin_service(connection, head))
+        return;
     http1_body_init(&connection->body, head);
-    connection->state = STATE_BODY;
+    connection->state = ORIGIN_HTTP_BODY;
     if (head->expect_continue && !http1_body_is_done(&connection->body))
         stream_put(&connection->stream, "HTTP/1.1 100 Continue\r\n\r\n", 25);
 }
 
 static void submit(struct origin_http_connection *connection)
 {
-    connection->state = STATE_SERVICE;
+    connection->state = ORIGIN_HTTP_SERVICE;
     if (connection->text || origin_submit(connection->port, &connection->job))
-        reply(connection);
+        origin_http_reply(connection);
 }
 
 static void refuse(struct origin_http_connection *connection, unsigned status, const char *reason)
@@ -282,13 +216,14 @@ static size_t http_data(struct stream *stream, const uint8_t *bytes, size_t leng
     size_t used = 0;
 
     while (stream->state == STREAM_OPEN && !stream->close_when_sent &&
-           connection->state != STATE_SERVICE && !stream_output_full(stream)) {
-        enum state before = connection->state;
+           connection->state < ORIGIN_HTTP_SERVICE && !stream_output_full(stream)) {
+        enum origin_http_state before = connection->state;
 
-        if (before == STATE_HEAD && used == length)
+        if (before == ORIGIN_HTTP_HEAD && used == length)
             break;
-        size_t took = before == STATE_HEAD ? take_head(connection, data + used, length - used)
-                                           : take_body(connection, data + used, length - used);
+        size_t took = before == ORIGIN_HTTP_HEAD
+                          ? take_head(connection, data + used, length - used)
+                          : take_body(connection, data + used, length - used);
 
         used += took;
         /* A request without a body takes no bytes as its body, yet moves on. */
@@ -308,7 +243,8 @@ static void http_closed(struct stream *stream, int error)
     struct origin_http_connection *connection = connection_of(stream);
 
     (void)error;
-    if (connection->state == STATE_SERVICE)
+    loop_timer_cancel(connection->port->origin->loop, &connection->pace);
+    if (connection->state == ORIGIN_HTTP_SERVICE)
         connection->gone = true;
     else
         release(connection);
@@ -344,8 +280,9 @@ void origin_http_fini(struct origin *origin)
         struct origin_http_connection *connection = origin->http_made;
 
         origin->http_made = connection->next_made;
+        loop_timer_cancel(origin->loop, &connection->pace);
+        origin_http_drop_request(connection);
         stream_fini(&connection->stream);
-        free(connection->text);
         free(connection);
     }
 }
