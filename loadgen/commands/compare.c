@@ -106,7 +106,7 @@ static void verdict_text(const struct comparison *row, char *out, size_t size)
         snprintf(out, size, row->p < 0.001 ? "yes (p < 0.001)" : "yes (p = %.3f)", row->p);
         break;
     default:
-        snprintf(out, size, "not shown (p = %.2f)", row->p);
+        snprintf(out, size, row->p < 0.1 ? "not shown (p = %.3f)" : "not shown (p = %.2f)", row->p);
     }
 }
 

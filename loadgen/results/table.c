@@ -71,6 +71,8 @@ static void further(FILE *out, const struct summary_flow *flow)
 
 void table_print(FILE *out, const struct summary *summary)
 {
+    if (summary->label)
+        fprintf(out, "%s\n", summary->label);
     fprintf(out, "%-16s %-5s %10s %10s %9s %9s %9s %9s %9s %8s %8s\n", "flow", "proto", "offered/s",
             "done/s", "mean", "p50", "p99", "p99.9", "max", "refused", "errors");
     for (size_t i = 0; i < summary->flows_count; i++) {
