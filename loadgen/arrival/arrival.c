@@ -196,8 +196,10 @@ static uint64_t next_of_pieces_ns(struct arrival *arrival)
         arrival->spec.gaps == ARRIVAL_POISSON ? rng_exponential(&arrival->rng, 1) : 1;
     if (!find_piece(arrival))
         return ARRIVAL_NEVER;
-    return real_ns(arrival, arrival->piece_start_ns,
-                   fmin(piece_time_ns(arrival), (double)piece_length_ns(arrival, arrival->piece)));
+    /* Rounding must not push it to where the next piece begins. */
+    double last_ns = (double)(piece_length_ns(arrival, arrival->piece) - 1);
+
+    return real_ns(arrival, arrival->piece_start_ns, fmin(piece_time_ns(arrival), last_ns));
 }
 
 uint64_t arrival_next_ns(struct arrival *arrival)

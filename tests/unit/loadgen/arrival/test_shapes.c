@@ -198,6 +198,24 @@ static void a_trace_of_times_is_replayed_to_the_nanosecond(void **state)
     assert_near(arrival_expected(&spec, 2 * 1066 + 101), 10, 0);
 }
 
+/* 100/s * 0.55 s is a little more than 55 in binary: the 55th is due as the pause begins. */
+static void rounding_puts_nothing_into_a_pause(void **state)
+{
+    struct arrival_spec spec = {.gaps = ARRIVAL_CONSTANT,
+                                .shape = ARRIVAL_STEP_LIST,
+                                .steps = {{100, SECONDS(0.55)}, {0, SECONDS(1)}},
+                                .steps_count = 2};
+    struct arrival arrival;
+
+    (void)state;
+    arrival_init(&arrival, &spec, seed, 0);
+    for (int i = 0; i < 55; i++) {
+        uint64_t at_ns = arrival_next_ns(&arrival);
+
+        assert_true(at_ns < SECONDS(0.55) || at_ns == SECONDS(1.55));
+    }
+}
+
 static void pauses_alone_never_come(void **state)
 {
     struct arrival_spec spec = {
@@ -354,6 +372,7 @@ int main(void)
         cmocka_unit_test(a_square_wave_at_sixty_times_the_speed),
         cmocka_unit_test(a_trace_of_rates_ends_or_repeats),
         cmocka_unit_test(a_trace_of_times_is_replayed_to_the_nanosecond),
+        cmocka_unit_test(rounding_puts_nothing_into_a_pause),
         cmocka_unit_test(pauses_alone_never_come),
         cmocka_unit_test(the_integral_is_the_sum_of_the_rate),
         cmocka_unit_test(constant_gaps_invert_the_integral),
