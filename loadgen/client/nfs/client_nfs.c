@@ -355,6 +355,7 @@ static void remove_left_over(struct nfs3_wire *wire)
         nfs3_connection_open(&wire->connections[0]);
         loop_timer_set(&ending->loop, &ending->limit, loop_clock_ns() + CLEANUP_LIMIT_NS);
         (void)loop_run(&ending->loop);
+        nfs3_mount_fini(&wire->mount);
         nfs3_connection_fini(&wire->connections[0]);
     }
     if (!ending->over || ending->cleanup.failed)
@@ -373,6 +374,7 @@ static void nfs_close(struct flow *flow)
 
     wire->ending = true;
     loop_timer_cancel(flow->loop, &wire->file_timer);
+    nfs3_mount_fini(&wire->mount);
     abandon_requests(wire);
     if (wire->work.names.live.count + wire->work.names.left_over.count > 0)
         remove_left_over(wire);
@@ -401,6 +403,10 @@ static int nfs_open(struct flow *flow)
     wire->collects = spec->nfs.verify;
     wire->client.identity = (struct rpc_identity){
         .sys = true, .uid = spec->nfs.uid, .gid = spec->nfs.gid, .machine = "spillload"};
+    wire->mount.target = spec->target;
+    wire->mount.export_path = flow->spec.nfs.export_path;
+    wire->mount.identity = wire->client.identity;
+    wire->mount.done = nfs3_mounted_elsewhere;
     if (spec->set.files > 0) {
         wire->setup = nfs_setup_create(flow, &wire->caller, NFS3_HANDLE_MAX_BYTES);
         if (!wire->setup)

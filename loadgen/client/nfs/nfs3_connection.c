@@ -151,12 +151,52 @@ static void limits_reply(struct nfs3_connection *connection, const uint8_t *resu
     wire->ready(wire);
 }
 
+/* Where MOUNT is: handles stay as they are when a server starts again, so once is enough. */
+static void mount_elsewhere(struct nfs3_connection *connection)
+{
+    struct nfs3_wire *wire = connection->wire;
+
+    wire->mounts_elsewhere = true;
+    connection->stage = NFS3_STAGE_MOUNT;
+    if (wire->mount.handle.length)
+        setup_call(connection, NFS3_STAGE_LIMITS);
+    else if (wire->mount.stage == NFS3_MOUNT_IDLE) {
+        wire->mount.loop = wire->loop;
+        nfs3_mount_begin(&wire->mount);
+    }
+}
+
+void nfs3_mounted_elsewhere(struct nfs3_mount *mount)
+{
+    struct nfs3_wire *wire = (void *)((char *)mount - offsetof(struct nfs3_wire, mount));
+
+    wire->export = mount->handle;
+    if (mount->problem[0] && !wire->complained) {
+        fprintf(stderr, "spillload: flow %s: mounting: %s\n", wire->flow->spec.name,
+                mount->problem);
+        wire->complained = true;
+    }
+    for (uint32_t i = 0; i < wire->count; i++) {
+        struct nfs3_connection *connection = &wire->connections[i];
+
+        if (connection->stage != NFS3_STAGE_MOUNT || connection->stream.state != STREAM_OPEN)
+            continue;
+        if (mount->handle.length)
+            setup_call(connection, NFS3_STAGE_LIMITS);
+        else
+            stream_close(&connection->stream, 0);
+    }
+}
+
 static void connected(struct stream *stream)
 {
     struct nfs3_connection *connection = connection_of(stream);
 
     rpc_record_init(&connection->decoder, NULL);
-    setup_call(connection, NFS3_STAGE_MOUNT);
+    if (connection->wire->mounts_elsewhere)
+        mount_elsewhere(connection);
+    else
+        setup_call(connection, NFS3_STAGE_MOUNT);
 }
 
 /* ---------------------------------------------------------------- replies */
@@ -198,13 +238,17 @@ static void take_reply(struct nfs3_connection *connection, const uint8_t *payloa
         slot_reply(connection, &rpc, payload, length);
     else if (rpc.xid != connection->setup_xid)
         return;
+    else if (connection->stage == NFS3_STAGE_MOUNT && !rpc.denied &&
+             rpc.accept == RPC_ACCEPT_PROG_UNAVAIL)
+        mount_elsewhere(connection);
     else if (rpc.denied ||
              (rpc.accept != RPC_ACCEPT_SUCCESS && connection->stage == NFS3_STAGE_MOUNT))
         setup_failed(connection, "RPC error", rpc.denied ? rpc.reject : rpc.accept);
     else if (connection->stage == NFS3_STAGE_MOUNT)
         mount_reply(connection, payload + rpc.body_offset, length - rpc.body_offset);
     else
-        limits_reply(connection, payload + rpc.body_offset, length - rpc.body_offset);
+        limits_reply(connection, payload + rpc.body_offset,
+                     rpc.accept == RPC_ACCEPT_SUCCESS ? length - rpc.body_offset : 0);
 }
 
 static void collect(struct nfs3_connection *connection, const uint8_t *data, size_t length)

@@ -4,8 +4,10 @@
  *
  * Stages of a connection
  *   DOWN -> CONNECTING -> MOUNT (MNT on the same port) -> LIMITS (FSINFO) -> READY
- * From any stage back to DOWN when it breaks; DOWN tries again after a while. Calls in flight on a
- * connection that breaks end with OUTCOME_CONNECTION: whether they were carried out is not known.
+ * Where MOUNT is not served at that port connections wait in MOUNT for nfs3_mount.h, which is done
+ * once. From any stage back to DOWN when it breaks; DOWN tries again after a while. Calls in flight
+ * on a connection that breaks end with OUTCOME_CONNECTION: whether they were carried out is not
+ * known.
  *
  * Once one connection is ready the flow's files are found (nfs_setup.h, or the one file); then the
  * flow is. Requests whose handle is not known wait in `pending` while it is looked up.
@@ -22,6 +24,7 @@
 #define LOADGEN_CLIENT_NFS_NFS3_WIRE_H
 
 #include "loadgen/client/flow.h"
+#include "loadgen/client/nfs/nfs3_mount.h"
 #include "loadgen/client/nfs/nfs_setup.h"
 #include "loadgen/client/nfs/nfs_work.h"
 #include "loadgen/net/stream.h"
@@ -85,6 +88,8 @@ struct nfs3_wire {
     struct nfs_setup *setup; /* NULL: one file */
     struct nfs_tree *tree;   /* of setup */
     struct nfs_work work;
+    struct nfs3_mount mount;
+    bool mounts_elsewhere; /* MOUNT is not served at the NFS port */
     struct nfs_handle export;
     struct nfs_handle file; /* without a set */
     struct nfs_call file_call;
@@ -109,6 +114,9 @@ void nfs3_connection_init(struct nfs3_connection *connection, struct nfs3_wire *
 void nfs3_connection_open(struct nfs3_connection *connection);
 /* Frees it; nothing is told about calls in flight. */
 void nfs3_connection_fini(struct nfs3_connection *connection);
+
+/* mount.done: connections that wait for it go on, or break. */
+void nfs3_mounted_elsewhere(struct nfs3_mount *mount);
 
 /* The ready connection with the fewest calls in flight that has a slot free; NULL: none. */
 struct nfs3_connection *nfs3_best_connection(struct nfs3_wire *wire);
