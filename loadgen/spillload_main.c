@@ -12,6 +12,8 @@ static const struct command commands[] = {
     {"run", command_run, "sends load and shows throughput, latency and errors"},
     {"compare", command_compare, "two summaries side by side, with ratios"},
     {"merge", command_merge, "summaries of several machines as one"},
+    {"plot", command_plot, "summaries as PNG or SVG"},
+    {"sweep", command_sweep, "runs over the values of a parameter; the knee"},
     {"fileset", command_fileset, "makes a file set below a local directory"},
     {"trace", command_trace, "makes a trace of load, or shows one"},
     {"fault", command_fault, "interference and faults, bounded and undone"},

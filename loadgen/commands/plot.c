@@ -205,7 +205,8 @@ static int draw(const struct request *request, const struct sources *sources)
                               .names = sources->names,
                               .files = sources->count,
                               .wanted = request->wanted,
-                              .wanted_count = request->wanted_count};
+                              .wanted_count = request->wanted_count,
+                              .width = request->width};
     struct gnuplot gnuplot;
     bool drawn = false;
 

@@ -7,6 +7,12 @@
 
 #define LOG_FROM 30
 
+/* Of the legend: what a letter takes, the line beside the text and the gaps, and the most of all.
+ */
+#define LETTER_PX    7.2
+#define SAMPLE_PX    70.0
+#define LEGEND_SHARE 0.45
+
 const char *const picture_metric_names[PICTURE_METRICS] = {"mean", "p50", "p90", "p99"};
 
 bool picture_wants(const struct picture *picture, const char *flow)
@@ -40,6 +46,20 @@ void picture_curve_title(const struct picture *picture, size_t file, const char 
         snprintf(text, sizeof(text), "%s", flow);
     fputs(" title ", picture->script);
     gnuplot_text(picture->script, text);
+}
+
+size_t picture_title_length(const struct picture *picture, size_t file, const char *flow)
+{
+    return strlen(flow) + (picture->files > 1 ? strlen(picture->names[file]) + 2 : 0);
+}
+
+double picture_legend(const struct picture *picture, size_t longest, double top)
+{
+    double share = ((double)longest * LETTER_PX + SAMPLE_PX) / (double)picture->width;
+    double right = 1 - (share < LEGEND_SHARE ? share : LEGEND_SHARE);
+
+    fprintf(picture->script, "set key at screen %.4f, screen %.4f left top\n", right + 0.012, top);
+    return right;
 }
 
 void picture_time_axis(FILE *script, const char *axis, double least_ms, double most_ms)

@@ -10,6 +10,7 @@ struct range {
     double most_ms;
     double most_values; /* of any curve */
     size_t curves;
+    size_t longest; /* title */
 };
 
 /* Per bucket: its value, the share of values up to it, 1 / (1 - the share before it). */
@@ -49,8 +50,12 @@ static bool write_all_data(const struct picture *picture, const struct summary *
     *range = (struct range){.least_ms = INFINITY};
     for (size_t file = 0; file < picture->files; file++) {
         for (size_t i = 0; i < runs[file].flows_count; i++) {
-            if (drawn(picture, &runs[file].flows[i]))
-                write_data(picture->script, &runs[file].flows[i].total->latency, range);
+            size_t length = picture_title_length(picture, file, runs[file].flows[i].name);
+
+            if (!drawn(picture, &runs[file].flows[i]))
+                continue;
+            range->longest = length > range->longest ? length : range->longest;
+            write_data(picture->script, &runs[file].flows[i].total->latency, range);
         }
     }
     if (picture->title) {
@@ -58,6 +63,8 @@ static bool write_all_data(const struct picture *picture, const struct summary *
         gnuplot_text(picture->script, picture->title);
         fputs(" font ',13'\n", picture->script);
     }
+    fprintf(picture->script, "set lmargin at screen 0.075\nset rmargin at screen %.4f\n",
+            picture_legend(picture, range->longest, picture->title ? 0.91 : 0.96));
     return range->curves > 0;
 }
 

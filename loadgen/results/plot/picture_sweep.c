@@ -15,6 +15,7 @@ struct range {
     double least_ms;
     double most_ms;
     size_t curves;
+    size_t longest; /* title */
 };
 
 static double response_ms(const struct summary_flow *flow, enum picture_metric metric)
@@ -134,14 +135,19 @@ bool picture_sweep(const struct picture *picture, const struct sweep *sweeps)
     for (size_t file = 0; file < picture->files; file++) {
         for (size_t i = 0; sweeps[file].count && i < sweeps[file].steps[0].summary.flows_count;
              i++) {
-            if (drawn(picture, &sweeps[file], i))
-                write_data(picture, &sweeps[file], sweeps[file].steps[0].summary.flows[i].name,
-                           &range);
+            const char *name = sweeps[file].steps[0].summary.flows[i].name;
+            size_t length = picture_title_length(picture, file, name);
+
+            if (!drawn(picture, &sweeps[file], i))
+                continue;
+            range.longest = length > range.longest ? length : range.longest;
+            write_data(picture, &sweeps[file], name, &range);
         }
     }
     if (range.curves == 0)
         return false;
-    double right = picture->files > 1 ? 0.76 : 0.86;
+    double top = picture->title ? 0.90 : 0.96;
+    double right = picture_legend(picture, range.longest, top);
     double half = (right - 0.075) / 2;
 
     fputs("set multiplot", script);
@@ -150,8 +156,7 @@ bool picture_sweep(const struct picture *picture, const struct sweep *sweeps)
         gnuplot_text(script, picture->title);
         fputs(" font ',13'", script);
     }
-    fprintf(script, "\nset tmargin at screen %.2f\nset bmargin at screen 0.13\n",
-            picture->title ? 0.90 : 0.96);
+    fprintf(script, "\nset tmargin at screen %.2f\nset bmargin at screen 0.13\n", top);
     write_x_axis(picture, &sweeps[0]);
     write_knees(picture, sweeps);
     fprintf(script,

@@ -18,6 +18,7 @@ struct range {
     double warmup_s;
     bool bad; /* something was refused or failed */
     size_t curves;
+    size_t longest; /* title */
 };
 
 static double response_ms(const struct summary_second *second, enum picture_metric metric)
@@ -35,9 +36,12 @@ static double response_ms(const struct summary_second *second, enum picture_metr
 }
 
 /* A block of data per curve: time, good replies/s, response time, refused and failed/s. */
-static void write_data(const struct picture *picture, const struct summary_flow *flow,
+static void write_data(const struct picture *picture, size_t file, const struct summary_flow *flow,
                        struct range *range)
 {
+    size_t length = picture_title_length(picture, file, flow->name);
+
+    range->longest = length > range->longest ? length : range->longest;
     fprintf(picture->script, "$curve%zu << EOD\n", range->curves++);
     for (size_t i = 0; i < flow->seconds_count; i++) {
         const struct summary_second *second = &flow->seconds[i];
@@ -86,10 +90,15 @@ static void write_panel(const struct picture *picture, const struct summary *run
     fputc('\n', picture->script);
 }
 
+static double top_of(const struct picture *picture)
+{
+    return picture->title ? 0.92 : 0.97;
+}
+
 /* Panels of one width, one above the other, only the lowest with the time written out. */
 static void place_panel(const struct picture *picture, size_t number, size_t count)
 {
-    double top = picture->title ? 0.92 : 0.97;
+    double top = top_of(picture);
     double bottom = 0.11;
     double height = (top - bottom) / (double)count;
     double gap = 0.035;
@@ -113,7 +122,7 @@ bool picture_time(const struct picture *picture, const struct summary *runs)
         for (size_t i = 0; i < runs[file].flows_count; i++) {
             if (picture_wants(picture, runs[file].flows[i].name) &&
                 runs[file].flows[i].seconds_count > 0)
-                write_data(picture, &runs[file].flows[i], &range);
+                write_data(picture, file, &runs[file].flows[i], &range);
         }
     }
     if (range.curves == 0)
@@ -128,7 +137,7 @@ bool picture_time(const struct picture *picture, const struct summary *runs)
     }
     fprintf(script,
             "\nset lmargin at screen 0.085\nset rmargin at screen %.2f\nset xrange [0:%.6g]\n",
-            picture->files > 1 ? 0.72 : 0.84, range.longest_s);
+            picture_legend(picture, range.longest, top_of(picture)), range.longest_s);
     if (range.warmup_s > 0)
         fprintf(script,
                 "set object 1 rectangle from 0,graph 0 to %.6g,graph 1 fc rgb '#f0f0f0' fs "

@@ -38,6 +38,7 @@ struct picture {
     size_t files;
     const char *const *wanted; /* flows; none: all */
     size_t wanted_count;
+    unsigned width; /* pixels */
 };
 
 /* Each returns false when there is nothing to draw: no flow of the wanted names has a reply. */
@@ -59,6 +60,13 @@ size_t picture_colour(struct picture_palette *palette, const char *flow);
 
 /* " title '...'": the flow, with the file's name where there are several. */
 void picture_curve_title(const struct picture *picture, size_t file, const char *flow);
+
+/* Its length in bytes, for the room that the legend takes. */
+size_t picture_title_length(const struct picture *picture, size_t file, const char *flow);
+
+/* Lays the legend right of the data, from `top` (a share of the height) down, wide enough for the
+ * longest title; returns where the data ends, as a share of the width. */
+double picture_legend(const struct picture *picture, size_t longest, double top);
 
 /* A logarithmic axis where the values span more than a factor of 30; "x" or "y". */
 void picture_time_axis(FILE *script, const char *axis, double least_ms, double most_ms);
