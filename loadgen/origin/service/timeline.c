@@ -199,7 +199,8 @@ void timeline_advance(struct timeline *timeline, uint64_t now_ns)
     while (timeline_is_due(timeline, now_ns)) {
         bool step = timeline->change_ns <= timeline->stall_ns;
 
-        service_advance(timeline->service, step ? timeline->change_ns : timeline->stall_ns);
+        /* What ends at the moment of a step makes room in the new capacity, not in the old one. */
+        service_advance(timeline->service, step ? timeline->change_ns - 1 : timeline->stall_ns);
         if (step)
             next_step(timeline);
         else
