@@ -30,7 +30,9 @@
 
 #define SUMMARY_FORMAT      1
 #define SUMMARY_MAX_FLOWS   1024U
-#define SUMMARY_MAX_SECONDS 10000000U
+#define SUMMARY_MAX_SECONDS 1000000U
+/* What a "second" lasts at most: one whose run was stopped and went on. */
+#define SUMMARY_LONGEST_S   3600.0
 #define SUMMARY_TEXT_BYTES  128
 #define SUMMARY_ERROR_BYTES 512
 

@@ -218,9 +218,12 @@ static void read_series(struct reader *reader, const json_t *series, struct summ
     for (size_t c = 0; summary_column(c, &name, &offset, &is_whole) && !reader->failed; c++)
         read_column(reader, json_object_get(series, name), c, flow);
     for (size_t i = 0; i < count && !reader->failed; i++) {
-        if (flow->seconds[i].length_s <= 0 ||
-            (i > 0 && flow->seconds[i].time_s < flow->seconds[i - 1].time_s))
-            fail(reader, "series: times must rise, lengths be above 0");
+        const struct summary_second *second = &flow->seconds[i];
+        double before_s = i > 0 ? flow->seconds[i - 1].time_s : 0;
+
+        if (second->length_s <= 0 || second->length_s > SUMMARY_LONGEST_S ||
+            second->time_s < before_s || second->time_s > before_s + second->length_s + 1)
+            fail(reader, "series: each second must have a length and follow the one before");
     }
 }
 

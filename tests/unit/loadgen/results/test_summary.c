@@ -195,7 +195,7 @@ static void what_is_no_summary_is_refused(void **state)
     refused("\"start_ns\": [5000]", "\"start_ns\": [5001]", "starts of buckets");
     refused("\"start_ns\": [5000]", "\"start_ns\": [5000, 5000]", "of one length");
     refused("\"count\": 1", "\"count\": 2", "those of its histogram");
-    refused("\"length_s\": [1.0]", "\"length_s\": [0.0]", "lengths be above 0");
+    refused("\"length_s\": [1.0]", "\"length_s\": [0.0]", "must have a length");
     refused("\"length_s\": [1.0]", "\"length_s\": []", "same length");
     refused("\"measured_s\": 4.0", "\"measured_s\": \"4\"", "measured_s must be");
 }
