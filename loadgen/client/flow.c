@@ -313,7 +313,7 @@ static void expire(struct loop_timer *timer)
 static const struct flow_transport *transport_of(const struct flow_spec *spec)
 {
     if (spec->protocol == FLOW_NFS)
-        return &client_nfs_transport;
+        return spec->nfs.version == FLOW_NFS_3 ? &client_nfs_transport : &client_nfs4_transport;
     if (spec->http.version == FLOW_HTTP_2)
         return &client_http2_transport;
     return &client_http_transport;

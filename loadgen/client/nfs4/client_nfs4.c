@@ -15,6 +15,7 @@
 #include "loadgen/base/memory.h"
 #include "loadgen/base/pattern.h"
 #include "loadgen/client/flow.h"
+#include "loadgen/client/nfs/nfs_cleanup.h"
 #include "loadgen/client/nfs/nfs_setup.h"
 #include "loadgen/client/nfs/nfs_work.h"
 #include "loadgen/client/nfs4/nfs4_calls.h"
@@ -23,14 +24,18 @@
 #define PATH_BYTES (FILESET_ROOT_BYTES + FILESET_PATH_BYTES + 2)
 /* Enough for every transfer that is asked for: the server's own limits come on top. */
 #define LARGEST_DATA_BYTES (64U << 20)
+#define LEAVE_NS           200000000ULL /* for the last words to all servers */
+#define CLEANUP_LIMIT_NS   10000000000ULL
 
 struct nfs4_wire {
     struct flow *flow;
     struct nfs_work work;
     struct nfs_setup *setup; /* NULL: one file */
     struct nfs4_calls calls;
+    uint64_t verifier; /* of this run */
     bool complained;
-    bool began;
+    bool began;            /* to make the set */
+    bool ending;           /* no request is taken any more */
     char path[PATH_BYTES]; /* of the object that is looked up; for the call being written */
     char name[256];        /* likewise */
     uint32_t count;
@@ -207,15 +212,9 @@ static const struct nfs4_job request_job = {
 static bool transport_send(struct flow *flow, const struct flow_request *request)
 {
     struct nfs4_wire *wire = flow->wire;
-    struct nfs4_connection *best = NULL;
+    struct nfs4_connection *best = nfs4_calls_connection(&wire->calls);
 
-    for (uint32_t i = 0; i < wire->count; i++) {
-        struct nfs4_connection *connection = &wire->connections[i];
-
-        if (nfs4_connection_can_send(connection) && (!best || connection->in_use < best->in_use))
-            best = connection;
-    }
-    if (!best)
+    if (!best || wire->ending)
         return false;
     struct nfs4_slot *slot = nfs4_slot_take(best);
 
@@ -253,23 +252,7 @@ static void transport_expire(struct flow *flow, uint64_t sent_before_ns)
     }
 }
 
-/* ---------------------------------------------------------------- life */
-
-static void became_ready(struct nfs4_connection *connection)
-{
-    struct nfs4_wire *wire = connection->flow->wire;
-
-    wire->work.file_bytes = connection->file_size_bytes;
-    nfs_work_limits(&wire->work, connection->read_most, connection->write_most);
-    if (wire->setup)
-        nfs_setup_tree(wire->setup)->export = connection->root;
-    if (wire->setup && !wire->began) {
-        wire->began = true;
-        nfs_setup_begin(wire->setup, connection->write_most);
-    }
-    nfs4_calls_pump(&wire->calls);
-    flow_pump(wire->flow);
-}
+/* ---------------------------------------------------------------- connections */
 
 static void broke(struct nfs4_connection *connection)
 {
@@ -289,14 +272,152 @@ static void owner_of(const struct flow *flow, uint32_t number, uint64_t verifier
              (int)getpid(), verifier, flow->request_seed, number);
 }
 
+static void connection_init(struct nfs4_wire *wire, uint32_t number, struct loop *loop,
+                            void (*ready)(struct nfs4_connection *connection), uint32_t slots)
+{
+    struct nfs4_connection *connection = &wire->connections[number];
+    char owner[NFS4_SESSION_OWNER_BYTES];
+
+    memset(connection, 0, sizeof(*connection));
+    connection->flow = wire->flow;
+    connection->loop = loop;
+    connection->became_ready = ready;
+    connection->broke = broke;
+    connection->complained = &wire->complained;
+    owner_of(wire->flow, number, wire->verifier, owner);
+    nfs4_connection_open(connection, owner, wire->verifier, slots, LARGEST_DATA_BYTES);
+}
+
+/* ---------------------------------------------------------------- the end */
+
+/* The last part of a flow's life: a loop of its own, in which its left-over files are removed. */
+struct ending {
+    struct loop loop;
+    struct loop_timer limit;
+    struct nfs_cleanup cleanup;
+    bool began;
+    bool over;
+};
+
+static void cleaned(struct nfs_cleanup *cleanup)
+{
+    struct ending *ending = (void *)((char *)cleanup - offsetof(struct ending, cleanup));
+
+    ending->over = true;
+    loop_stop(&ending->loop);
+}
+
+static void limit_reached(struct loop_timer *timer)
+{
+    struct ending *ending = (void *)((char *)timer - offsetof(struct ending, limit));
+
+    loop_stop(&ending->loop);
+}
+
+static void ending_ready(struct nfs4_connection *connection)
+{
+    struct ending *ending = (void *)((char *)connection->loop - offsetof(struct ending, loop));
+    struct nfs4_wire *wire = connection->flow->wire;
+
+    if (wire->setup)
+        nfs_setup_tree(wire->setup)->export = connection->root;
+    if (!ending->began) {
+        ending->began = true;
+        ending->cleanup.directory = connection->root;
+        nfs_cleanup_begin(&ending->cleanup);
+    }
+    nfs4_calls_pump(&wire->calls);
+}
+
+static void remove_left_over(struct nfs4_wire *wire)
+{
+    struct ending *ending = memory_zeroed(1, sizeof(*ending));
+    struct nfs4_connection *connection = &wire->connections[0];
+
+    if (loop_init(&ending->loop) == 0) {
+        ending->limit.fire = limit_reached;
+        ending->cleanup.names = &wire->work.names;
+        ending->cleanup.tree = wire->setup ? nfs_setup_tree(wire->setup) : NULL;
+        ending->cleanup.caller = &wire->calls.caller;
+        ending->cleanup.done = cleaned;
+        nfs4_calls_init(&wire->calls, connection, 1);
+        connection_init(wire, 0, &ending->loop, ending_ready, NFS_CLEANUP_CALLS);
+        loop_timer_set(&ending->loop, &ending->limit, loop_clock_ns() + CLEANUP_LIMIT_NS);
+        (void)loop_run(&ending->loop);
+        nfs4_connection_close(connection, loop_clock_ns() + LEAVE_NS);
+    }
+    if (!ending->over || ending->cleanup.failed)
+        fprintf(stderr,
+                "spillload: flow %s: files that it made could not all be removed; their names "
+                "begin with %s\n",
+                wire->flow->spec.name, wire->work.names.prefix);
+    loop_fini(&ending->loop);
+    free(ending);
+}
+
+/* Requests in flight end for nobody but the books of names and versions. */
+static void abandon_requests(struct nfs4_wire *wire)
+{
+    static const struct nfs_ending unknown = {.outcome = OUTCOME_CONNECTION};
+
+    for (uint32_t i = 0; i < wire->count; i++) {
+        struct nfs4_connection *connection = &wire->connections[i];
+
+        for (uint32_t s = 0; s < connection->slots_count; s++) {
+            struct nfs4_slot *slot = &connection->slots[s];
+
+            if (slot->job == &request_job &&
+                (slot->state == NFS4_SLOT_SENT || slot->state == NFS4_SLOT_WAITING))
+                (void)nfs_work_ended(&wire->work, &slot->request, &slot->work, &unknown);
+        }
+    }
+    nfs_work_stop(&wire->work);
+}
+
+static void transport_close(struct flow *flow)
+{
+    struct nfs4_wire *wire = flow->wire;
+    uint64_t deadline_ns = loop_clock_ns() + LEAVE_NS;
+
+    wire->ending = true;
+    abandon_requests(wire);
+    for (uint32_t i = 0; i < wire->count; i++)
+        nfs4_connection_close(&wire->connections[i], deadline_ns);
+    if (wire->work.names.live.count + wire->work.names.left_over.count > 0)
+        remove_left_over(wire);
+    nfs_work_fini(&wire->work);
+    nfs_setup_destroy(wire->setup);
+    free(wire->connections);
+    free(wire);
+    flow->wire = NULL;
+}
+
+/* ---------------------------------------------------------------- life */
+
+static void became_ready(struct nfs4_connection *connection)
+{
+    struct nfs4_wire *wire = connection->flow->wire;
+
+    wire->work.file_bytes = connection->file_size_bytes;
+    nfs_work_limits(&wire->work, connection->read_most, connection->write_most);
+    if (wire->setup)
+        nfs_setup_tree(wire->setup)->export = connection->root;
+    if (wire->setup && !wire->began) {
+        wire->began = true;
+        nfs_setup_begin(wire->setup, connection->write_most);
+    }
+    nfs4_calls_pump(&wire->calls);
+    flow_pump(wire->flow);
+}
+
 static int transport_open(struct flow *flow)
 {
     const struct flow_spec *spec = &flow->spec;
     struct nfs4_wire *wire = memory_zeroed(1, sizeof(*wire));
-    uint64_t verifier = loop_clock_ns();
 
     flow->wire = wire;
     wire->flow = flow;
+    wire->verifier = loop_clock_ns();
     wire->count = spec->connections;
     wire->connections = memory_zeroed(wire->count, sizeof(*wire->connections));
     nfs4_calls_init(&wire->calls, wire->connections, wire->count);
@@ -309,19 +430,9 @@ static int transport_open(struct flow *flow)
     }
     nfs_work_init(&wire->work, flow, wire->setup ? nfs_setup_set(wire->setup) : NULL,
                   wire->setup ? nfs_setup_versions(wire->setup) : NULL);
-    for (uint32_t i = 0; i < wire->count; i++) {
-        struct nfs4_connection *connection = &wire->connections[i];
-        char owner[NFS4_SESSION_OWNER_BYTES];
-
-        connection->flow = flow;
-        connection->became_ready = became_ready;
-        connection->broke = broke;
-        connection->complained = &wire->complained;
-        owner_of(flow, i, verifier, owner);
-        nfs4_connection_open(connection, owner, verifier,
-                             (spec->concurrency + wire->count - 1) / wire->count,
-                             LARGEST_DATA_BYTES);
-    }
+    for (uint32_t i = 0; i < wire->count; i++)
+        connection_init(wire, i, flow->loop, became_ready,
+                        (spec->concurrency + wire->count - 1) / wire->count);
     return 0;
 }
 
@@ -344,19 +455,6 @@ static bool transport_progress(struct flow *flow, char *text, size_t size)
         return nfs_setup_progress(wire->setup, text, size);
     snprintf(text, size, "%s", nfs4_connection_stage(&wire->connections[0]));
     return false;
-}
-
-static void transport_close(struct flow *flow)
-{
-    struct nfs4_wire *wire = flow->wire;
-
-    for (uint32_t i = 0; i < wire->count; i++)
-        nfs4_connection_close(&wire->connections[i]);
-    nfs_work_fini(&wire->work);
-    nfs_setup_destroy(wire->setup);
-    free(wire->connections);
-    free(wire);
-    flow->wire = NULL;
 }
 
 static const char *transport_kind_name(const struct flow *flow, uint32_t kind)

@@ -80,7 +80,7 @@ static const struct nfs4_job call_job = {
     .ended = call_ended,
 };
 
-static struct nfs4_connection *free_connection(const struct nfs4_calls *calls)
+struct nfs4_connection *nfs4_calls_connection(const struct nfs4_calls *calls)
 {
     struct nfs4_connection *best = NULL;
 
@@ -97,7 +97,7 @@ void nfs4_calls_pump(struct nfs4_calls *calls)
 {
     struct nfs4_connection *connection;
 
-    while (calls->first && (connection = free_connection(calls))) {
+    while (calls->first && (connection = nfs4_calls_connection(calls))) {
         struct nfs_call *call = calls->first;
         struct nfs4_slot *slot = nfs4_slot_take(connection);
 

@@ -21,6 +21,9 @@ struct nfs4_calls {
 /* The connections need not be open yet. */
 void nfs4_calls_init(struct nfs4_calls *calls, struct nfs4_connection *connections, uint32_t count);
 
+/* The connection with the fewest calls in flight that can take another one; NULL: none can. */
+struct nfs4_connection *nfs4_calls_connection(const struct nfs4_calls *calls);
+
 /* A slot may be free: sends what waits. */
 void nfs4_calls_pump(struct nfs4_calls *calls);
 

@@ -94,6 +94,7 @@ struct nfs4_slot {
 struct nfs4_connection {
     struct stream stream;
     struct flow *flow;
+    struct loop *loop;
     /* Calls can be sent (again). */
     void (*became_ready)(struct nfs4_connection *connection);
     /* It was ready and is not any more: the server may have restarted. */
@@ -133,13 +134,14 @@ struct nfs4_connection {
     uint32_t write_most;
 };
 
-/* Starts to connect; became_ready, broke, complained and flow are set. `owner` as in
+/* Starts to connect; flow, loop, became_ready, broke and complained are set. `owner` as in
  * nfs4_session.h. */
 void nfs4_connection_open(struct nfs4_connection *connection, const char *owner, uint64_t verifier,
                           uint32_t slots, uint32_t data_bytes);
 
-/* Takes leave of the server as far as that can be done without waiting, and frees all. */
-void nfs4_connection_close(struct nfs4_connection *connection);
+/* Frees all, its calls in flight end nowhere. Takes leave of the server first, waiting for it until
+ * the deadline at most. */
+void nfs4_connection_close(struct nfs4_connection *connection, uint64_t deadline_ns);
 
 /* What it is at, for the user. */
 const char *nfs4_connection_stage(const struct nfs4_connection *connection);
