@@ -9,8 +9,8 @@
 
 /* Of the legend: what a letter takes, the line beside the text and the gaps, and the most of all.
  */
-#define LETTER_PX    7.2
-#define SAMPLE_PX    70.0
+#define LETTER_PX    7.4
+#define SAMPLE_PX    86.0
 #define LEGEND_SHARE 0.45
 
 const char *const picture_metric_names[PICTURE_METRICS] = {"mean", "p50", "p90", "p99"};
@@ -65,7 +65,8 @@ double picture_legend(const struct picture *picture, size_t longest, double top)
 void picture_time_axis(FILE *script, const char *axis, double least_ms, double most_ms)
 {
     if (least_ms > 0 && most_ms > LOG_FROM * least_ms)
-        fprintf(script, "set logscale %s\nset %srange [*:*]\n", axis, axis);
+        fprintf(script, "set logscale %s\nset %srange [%.4g:%.4g]\n", axis, axis, 0.8 * least_ms,
+                1.2 * most_ms);
     else
         fprintf(script, "unset logscale %s\nset %srange [0:*]\n", axis, axis);
     fprintf(script, "set format %s '%%g'\n", axis);

@@ -128,6 +128,7 @@ bool picture_time(const struct picture *picture, const struct summary *runs)
     if (range.curves == 0)
         return false;
     size_t panels = range.bad ? 3 : 2;
+    double right = picture_legend(picture, range.longest, top_of(picture));
 
     fputs("set multiplot", script);
     if (picture->title) {
@@ -136,8 +137,8 @@ bool picture_time(const struct picture *picture, const struct summary *runs)
         fputs(" font ',13'", script);
     }
     fprintf(script,
-            "\nset lmargin at screen 0.085\nset rmargin at screen %.2f\nset xrange [0:%.6g]\n",
-            picture_legend(picture, range.longest, top_of(picture)), range.longest_s);
+            "\nset lmargin at screen 0.085\nset rmargin at screen %.4f\nset xrange [0:%.6g]\n",
+            right, range.longest_s);
     if (range.warmup_s > 0)
         fprintf(script,
                 "set object 1 rectangle from 0,graph 0 to %.6g,graph 1 fc rgb '#f0f0f0' fs "
