@@ -88,16 +88,16 @@ struct flow_http {
     enum flow_http_version version;
     bool tls;
     bool tls_unverified;   /* takes any certificate */
+    bool close_each;       /* no keep-alive: a connection per request */
+    bool has_host;         /* one of the headers is Host */
+    uint32_t streams;      /* HTTP/2: requests at once per connection */
+    uint32_t tenants;      /* 1 or more */
+    double tenant_zipf;    /* exponent of their popularity; 0: all alike */
     char tls_ca[256];      /* file of trusted certificates; empty: the system's */
     char server_name[256]; /* SNI and name in the certificate; empty: the target's host */
-    bool close_each;       /* no keep-alive: a connection per request */
-    uint32_t streams;      /* HTTP/2: requests at once per connection */
     struct flow_http_request requests[FLOW_MAX_REQUESTS]; /* at least one */
     size_t requests_count;
     char headers[FLOW_HEADERS_BYTES]; /* "Name: value\r\n" each, with templates */
-    bool has_host;                    /* one of the headers is Host */
-    uint32_t tenants;                 /* 1 or more */
-    double tenant_zipf;               /* exponent of their popularity; 0: all alike */
 };
 
 struct flow_nfs {
@@ -107,11 +107,11 @@ struct flow_nfs {
     bool sequential;
     bool unstable; /* WRITE unstable, else file-sync */
     bool verify;   /* what is read must be what was written last */
-    char export_path[FLOW_TEXT_BYTES];
-    char file[256]; /* worked on when the flow has no set: one existing file of the export */
-    bool populate;  /* make the set before the run unless it is there */
+    bool populate; /* make the set before the run unless it is there */
     uint32_t uid;
     uint32_t gid;
+    char export_path[FLOW_TEXT_BYTES];
+    char file[256]; /* worked on when the flow has no set: one existing file of the export */
 };
 
 /* Room for the keys there are: a bit of each. */
@@ -120,18 +120,22 @@ struct flow_nfs {
 struct flow_spec {
     char name[FLOW_NAME_BYTES];
     uint64_t given[FLOW_KEY_WORDS]; /* the keys that were written: flow_spec_given() */
-    bool offline; /* checks the text alone: no name is looked up, no file read; can't be sent */
     enum flow_protocol protocol;
+    bool offline; /* checks the text alone: no name is looked up, no file read; can't be sent */
     bool has_target;
+    bool open_loop;
+    bool has_seed;    /* else the run's seed and the flow's place */
+    bool retry_after; /* see retries */
+    bool sequential;  /* simulated: blocks on the disks */
     struct units_address target;
     char authority[256]; /* target as written, for Host */
 
     /* Open loop: requests come by `arrival`. Closed loop: `concurrency` clients, one request each.
      */
-    bool open_loop;
     struct arrival_spec arrival;
     char trace_name[FLOW_TRACE_BYTES]; /* read into arrival.trace by flow_spec_check() */
     uint32_t concurrency;
+    uint32_t connections; /* 0: HTTP as many as concurrency needs, NFS 4 or fewer */
     struct distribution think;
     uint64_t pause_ns; /* of a closed-loop client after a refusal or an error that is final */
     /*
@@ -139,14 +143,12 @@ struct flow_spec {
      * Retry-After says, with `retry_after`), at most `retries` times; its latency counts from the
      * first intended time, its outcome is that of the last try.
      */
-    uint32_t retries; /* 0: a refusal is final */
     uint64_t retry_ns;
-    bool retry_after;
+    uint32_t retries;  /* 0: a refusal is final */
+    uint32_t weight;   /* simulated, as the members at the end */
     uint64_t start_ns; /* from the run's start */
     uint64_t stop_ns;  /* 0: at the run's end */
     uint64_t timeout_ns;
-    uint32_t connections; /* 0: HTTP as many as concurrency needs, NFS 4 or fewer */
-    bool has_seed;        /* else the run's seed and the flow's place */
     uint64_t seed;
 
     struct fileset_spec set; /* files 0: none */
@@ -154,8 +156,6 @@ struct flow_spec {
     struct flow_nfs nfs;
 
     /* Simulated flows only: what the scheduler is told of them. */
-    bool sequential; /* blocks on the disks */
-    uint32_t weight;
     uint64_t cost;              /* of each request; its service takes as many times the mean */
     uint64_t deadline_ns;       /* edf: response-time target; 0: none */
     uint64_t reservation_per_s; /* mclock, in cost units; 0: none */

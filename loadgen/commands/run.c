@@ -149,6 +149,7 @@ static void begin(struct loop_timer *timer)
     run->window.start_ns = now_ns;
     run->window.measure_ns = now_ns + workload->warmup.ns;
     run->window.end_ns = run->window.measure_ns + workload->duration.ns;
+    run->window.drained_ns = run->window.end_ns + workload->drain.ns;
     for (size_t i = 0; i < run->flows_count; i++)
         flow_begin(&run->flows[i], &run->window);
     results_begin(run->results, &run->window);

@@ -193,7 +193,7 @@ static int read_flows(struct workload_reader *reader, const struct top_level *to
 {
     struct workload *workload = reader->workload;
     struct workload_items defaults = {0};
-    size_t included = workload->flows_count;
+    size_t included;
     size_t before = workload->flows_count;
     int result = 0;
 
