@@ -122,7 +122,7 @@ NFS_CORE_PARAM {{
 }}
 NFS_KRB5 {{ Active_krb5 = false; }}
 NFSV4 {{
-    Graceless = true; Lease_Lifetime = 20; Grace_Period = 5; RecoveryBackend = fs;
+    Graceless = {graceless}; Lease_Lifetime = 20; Grace_Period = 5; RecoveryBackend = fs;
     Minor_Versions = 0, 1, 2; Only_Numeric_Owners = true; Delegations = false;
 }}
 EXPORT_DEFAULTS {{
@@ -138,10 +138,12 @@ class Ganesha:
     """rpcbind and ganesha in a Net. The server caches what it has seen, so its files must not be
     changed
     behind its back: each test works in a `folder` of its own (NFSv4 sees it as `pseudo`).
+    Unless graceless, it begins with a grace period of five seconds.
     """
 
-    def __init__(self, net):
+    def __init__(self, net, graceless=True):
         self.net = net
+        self.graceless = graceless
         # In memory: the tests are about the wire, and disks of test machines are slow and shared.
         self.home = process.scratch("spillway-nfs-", parent="/dev/shm")
         self.export = os.path.join(self.home, "export")
@@ -170,7 +172,12 @@ class Ganesha:
         path = os.path.join(self.home, "ganesha.conf")
         with open(path, "w") as configuration:
             configuration.write(
-                GANESHA_CONFIGURATION.format(nfs=NFS_PORT, mount=MOUNT_PORT, folder=self.export)
+                GANESHA_CONFIGURATION.format(
+                    nfs=NFS_PORT,
+                    mount=MOUNT_PORT,
+                    folder=self.export,
+                    graceless=str(self.graceless).lower(),
+                )
             )
         name = f"ganesha{self.runs}"
         self.server = self.net.start(

@@ -254,6 +254,15 @@ static void transport_expire(struct flow *flow, uint64_t sent_before_ns)
 
 /* ---------------------------------------------------------------- connections */
 
+static void slot_freed(struct nfs4_connection *connection)
+{
+    struct nfs4_wire *wire = connection->flow->wire;
+
+    nfs4_calls_pump(&wire->calls);
+    if (!wire->ending)
+        flow_pump(wire->flow);
+}
+
 static void broke(struct nfs4_connection *connection)
 {
     struct nfs4_wire *wire = connection->flow->wire;
@@ -282,6 +291,7 @@ static void connection_init(struct nfs4_wire *wire, uint32_t number, struct loop
     connection->flow = wire->flow;
     connection->loop = loop;
     connection->became_ready = ready;
+    connection->slot_freed = slot_freed;
     connection->broke = broke;
     connection->complained = &wire->complained;
     owner_of(wire->flow, number, wire->verifier, owner);

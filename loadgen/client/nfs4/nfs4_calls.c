@@ -69,8 +69,11 @@ static bool call_ended(struct nfs4_slot *slot, enum nfs4_end how, const struct n
         call->count = call->kind == NFS_CALL_READ ? done->data_bytes : done->count;
         call->data = done->data;
     }
+    struct nfs4_connection *connection = slot->connection;
+
     nfs4_slot_release(slot);
     call->done(call);
+    connection->slot_freed(connection);
     return false;
 }
 

@@ -225,7 +225,7 @@ static bool renewal_ended(struct nfs4_slot *slot, enum nfs4_end how, const struc
     (void)how;
     (void)done;
     nfs4_slot_release(slot);
-    flow_pump(slot->connection->flow);
+    slot->connection->slot_freed(slot->connection);
     return false;
 }
 

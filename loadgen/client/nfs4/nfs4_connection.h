@@ -97,6 +97,8 @@ struct nfs4_connection {
     struct loop *loop;
     /* Calls can be sent (again). */
     void (*became_ready)(struct nfs4_connection *connection);
+    /* A slot is free that was none of the flow's requests. */
+    void (*slot_freed)(struct nfs4_connection *connection);
     /* It was ready and is not any more: the server may have restarted. */
     void (*broke)(struct nfs4_connection *connection);
     enum nfs4_stage stage;
@@ -134,8 +136,8 @@ struct nfs4_connection {
     uint32_t write_most;
 };
 
-/* Starts to connect; flow, loop, became_ready, broke and complained are set. `owner` as in
- * nfs4_session.h. */
+/* Starts to connect; flow, loop, became_ready, slot_freed, broke and complained are set. `owner` as
+ * in nfs4_session.h. */
 void nfs4_connection_open(struct nfs4_connection *connection, const char *owner, uint64_t verifier,
                           uint32_t slots, uint32_t data_bytes);
 

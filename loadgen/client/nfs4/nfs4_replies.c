@@ -79,7 +79,7 @@ static void take_late(struct nfs4_slot *slot, struct nfs4_results *results)
         result.status == NFS4_STATUS_OK)
         nfs4_session_advance(&connection->session, (uint32_t)(slot - connection->slots));
     nfs4_slot_release(slot);
-    flow_pump(connection->flow);
+    connection->slot_freed(connection);
 }
 
 static struct nfs4_slot *slot_of(struct nfs4_connection *connection, uint32_t xid)
