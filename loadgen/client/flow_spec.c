@@ -74,6 +74,29 @@ bool flow_spec_fits(const struct flow_spec *spec, enum flow_use use, const char 
     return found && in_scope(spec, found->scope);
 }
 
+bool flow_spec_excludes(const struct flow_spec *spec, const char *key)
+{
+    static const char *const pairs[][2] = {
+        {"rate", "steps"},   {"rate", "trace"},     {"rate", "think"},        {"rate", "pause"},
+        {"steps", "think"},  {"steps", "pause"},    {"trace", "think"},       {"trace", "pause"},
+        {"ramp", "think"},   {"ramp", "pause"},     {"on", "steps"},          {"on", "sine"},
+        {"on", "ramp"},      {"on", "trace"},       {"off", "steps"},         {"off", "sine"},
+        {"off", "ramp"},     {"off", "trace"},      {"steps", "sine"},        {"steps", "ramp"},
+        {"steps", "trace"},  {"sine", "ramp"},      {"sine", "trace"},        {"ramp", "trace"},
+        {"request", "path"}, {"request", "method"}, {"request", "bytes"},     {"request", "body"},
+        {"bytes", "body"},   {"bytes", "transfer"}, {"tls-ca", "tls-verify"}, {"op", "mix"},
+        {"file", "files"},
+    };
+
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+        for (int side = 0; side < 2; side++) {
+            if (strcmp(pairs[i][side], key) == 0 && flow_spec_given(spec, pairs[i][1 - side]))
+                return true;
+        }
+    }
+    return false;
+}
+
 /* ---------------------------------------------------------------- the help */
 
 static void print_wrapped(FILE *out, const char *text)

@@ -186,6 +186,9 @@ bool flow_spec_given(const struct flow_spec *spec, const char *key);
 /* Whether a key means something to a flow of this protocol; a flow's defaults may hold others. */
 bool flow_spec_fits(const struct flow_spec *spec, enum flow_use use, const char *key);
 
+/* Whether a key that was written says what this one would say, so that both would be refused. */
+bool flow_spec_excludes(const struct flow_spec *spec, const char *key);
+
 /*
  * After the last key: what no key alone can tell, contradictions among them, the trace, and the
  * defaults that depend on others.

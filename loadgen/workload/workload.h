@@ -9,8 +9,8 @@
  *
  *   duration: 60s                 also warmup, drain and seed, as the options of these names
  *   profile: square-wave          a built-in workload whose flows come first
- *   defaults:                     keys for every flow that has not got them and to whose protocol
- *     target: 127.0.0.1:8080      they mean something
+ *   defaults:                     keys for every flow that has not got them, nor others that say
+ *     target: 127.0.0.1:8080      the same otherwise, and to whose protocol they mean something
  *   flows:                        the keys of --flow, with lists and maps where these are natural:
  *     - name: web
  *       steps: [15/s:10m, {rate: 35/s, for: 10m}]

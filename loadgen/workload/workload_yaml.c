@@ -120,7 +120,7 @@ static const struct workload_item *find_item(const struct workload_items *items,
     return NULL;
 }
 
-/* Those that the flow's own keys leave open, and that mean something to its protocol. */
+/* Those that the flow's own keys leave open and do not exclude, and that suit its protocol. */
 static int set_defaults(struct workload_reader *reader, struct workload_flow *flow,
                         const struct workload_items *defaults)
 {
@@ -130,7 +130,8 @@ static int set_defaults(struct workload_reader *reader, struct workload_flow *fl
     for (size_t i = 0; i < defaults->count && !result; i++) {
         const struct workload_item *item = &defaults->list[i];
 
-        if (flow_spec_fits(&before, FLOW_SENT, item->key) && !flow_spec_given(&before, item->key))
+        if (flow_spec_fits(&before, FLOW_SENT, item->key) && !flow_spec_given(&before, item->key) &&
+            !flow_spec_excludes(&before, item->key))
             result = set_item(reader, flow, item);
     }
     return result;

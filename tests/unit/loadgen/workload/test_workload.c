@@ -88,6 +88,26 @@ static void a_whole_file(void **state)
     workload_fini(&workload);
 }
 
+static void a_flow_takes_the_defaults_that_suit_it(void **state)
+{
+    struct workload workload;
+
+    (void)state;
+    read_good(&workload, "defaults: {target: \"a:1\", rate: 10/s, op: write, path: /d}\n"
+                         "flows:\n"
+                         "  - {steps: 5/s:1s}\n"
+                         "  - {proto: nfs, mix: {getattr: 1}}\n"
+                         "  - {request: [1 GET /own]}\n"
+                         "  - {concurrency: 2, think: 1ms}\n");
+    assert_true(workload.flows[0].spec.arrival.rate_per_s == 0);
+    assert_string_equal(workload.flows[0].spec.http.requests[0].path, "/d");
+    assert_int_equal(workload.flows[1].spec.nfs.mix[FLOW_WRITE], 0);
+    assert_true(workload.flows[1].spec.arrival.rate_per_s == 10);
+    assert_string_equal(workload.flows[2].spec.http.requests[0].path, "/own");
+    assert_false(workload.flows[3].spec.open_loop);
+    workload_fini(&workload);
+}
+
 static void steps_in_each_form(void **state)
 {
     static const char *const forms[] = {
@@ -324,6 +344,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_whole_file),
+        cmocka_unit_test(a_flow_takes_the_defaults_that_suit_it),
         cmocka_unit_test(steps_in_each_form),
         cmocka_unit_test(mistakes_are_told_with_their_place),
         cmocka_unit_test(too_many_flows),
