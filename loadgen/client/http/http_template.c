@@ -59,9 +59,9 @@ void http_template_add_plain(struct http_template *template, const char *text, s
 static enum http_word word_at(const char *text, size_t length)
 {
     for (int i = 1; i < WORDS; i++) {
-        size_t bytes = words[i].name ? strlen(words[i].name) : SIZE_MAX;
+        const char *name = words[i].name;
 
-        if (bytes <= length && memcmp(text, words[i].name, bytes) == 0)
+        if (name && strlen(name) <= length && memcmp(text, name, strlen(name)) == 0)
             return (enum http_word)i;
     }
     return HTTP_WORD_TEXT;

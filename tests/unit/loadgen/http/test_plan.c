@@ -22,7 +22,7 @@ static int start_anew(void **state)
 {
     (void)state;
     memset(&spec, 0, sizeof(spec));
-    strcpy(spec.authority, "origin.example:80");
+    snprintf(spec.authority, sizeof(spec.authority), "%s", "origin.example:80");
     spec.http.tenants = 1;
     return 0;
 }
@@ -32,8 +32,8 @@ static struct flow_http_request *add_request(uint32_t weight, const char *method
     struct flow_http_request *request = &spec.http.requests[spec.http.requests_count++];
 
     request->weight = weight;
-    strcpy(request->method, method);
-    strcpy(request->path, path);
+    snprintf(request->method, sizeof(request->method), "%s", method);
+    snprintf(request->path, sizeof(request->path), "%s", path);
     return request;
 }
 
@@ -90,7 +90,8 @@ static void an_upload_announces_its_size(void **state)
     (void)state;
     request->has_body = true;
     request->body = (struct distribution){.kind = DISTRIBUTION_FIXED, .mean = 300000};
-    strcpy(spec.http.headers, "Host: other\r\nX-T: {tenant}\r\n");
+    snprintf(spec.http.headers, sizeof(spec.http.headers), "%s",
+             "Host: other\r\nX-T: {tenant}\r\n");
     spec.http.has_host = true;
     spec.http.close_each = true;
     struct http_plan *plan = prepare();
@@ -127,8 +128,8 @@ static void http2_fields_are_in_lower_case_without_those_of_a_connection(void **
 {
     (void)state;
     add_request(1, "GET", "/");
-    strcpy(
-        spec.http.headers,
+    snprintf(
+        spec.http.headers, sizeof(spec.http.headers), "%s",
         "Host: other\r\nConnection: close\r\nX-Tenant: t{tenant}\r\nUpgrade: x\r\nX-Empty: \r\n");
     struct http_plan *plan = prepare();
 

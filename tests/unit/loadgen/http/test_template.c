@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,7 +76,7 @@ static int make_set(void **state)
     char problem[FILESET_PROBLEM_BYTES];
 
     (void)state;
-    strcpy(spec.root, "root");
+    snprintf(spec.root, sizeof(spec.root), "%s", "root");
     spec.depth = 2;
     spec.width = 2;
     spec.files = 10;

@@ -83,7 +83,7 @@ static void make_certificate(void)
     X509_add_ext(certificate, names, -1);
     X509_EXTENSION_free(names);
     assert_true(X509_sign(certificate, key, EVP_sha256()) > 0);
-    strcpy(ca_path, "/tmp/test-stream-tls-XXXXXX");
+    snprintf(ca_path, sizeof(ca_path), "%s", "/tmp/test-stream-tls-XXXXXX");
     fd = mkstemp(ca_path);
     assert_true(fd >= 0);
     file = fdopen(fd, "w");
