@@ -396,6 +396,22 @@ static int take_step(const struct request *request, size_t place, const char *pa
     return request->until && !keeps_limit(&request->limit, &summary) ? -1 : 0;
 }
 
+/* The arguments of run in one text. */
+static char *joined(const struct request *request)
+{
+    size_t size = 1;
+    size_t used = 0;
+
+    for (int i = 0; i < request->arguments_count; i++)
+        size += strlen(request->arguments[i]) + 1;
+    char *text = memory_zeroed(1, size);
+
+    for (int i = 0; i < request->arguments_count; i++)
+        used +=
+            (size_t)snprintf(text + used, size - used, "%s%s", i ? " " : "", request->arguments[i]);
+    return text;
+}
+
 static int run_sweep(const struct request *request, const char *part, struct output *json)
 {
     struct sweep sweep;
@@ -410,13 +426,7 @@ static int run_sweep(const struct request *request, const char *part, struct out
     if (interrupted)
         fputs("spillload sweep: interrupted, the run that went on is left out\n", stderr);
     if (json->file && sweep.count > 0) {
-        sweep.command = memory_string(request->arguments[0]);
-        for (int i = 1; i < request->arguments_count; i++) {
-            size_t size = strlen(sweep.command) + strlen(request->arguments[i]) + 2;
-
-            sweep.command = memory_grow(sweep.command, size);
-            strcat(strcat(sweep.command, " "), request->arguments[i]);
-        }
+        sweep.command = joined(request);
         sweep_write(json->file, &sweep);
         if (!output_finish(json))
             result = 1;

@@ -24,7 +24,8 @@ void series_latency(struct summary_second *second, const struct histogram *laten
     second->p50_ms = second->p90_ms = second->p99_ms = second->max_ms;
     for (size_t i = histogram_bucket(latency->min); latency->total && i <= last; i++) {
         uint64_t start = histogram_bucket_start(i);
-        double middle = (double)(start + (histogram_bucket_start(i + 1) - start) / 2);
+        uint64_t half = (histogram_bucket_start(i + 1) - start) / 2;
+        double middle = (double)(start + half);
 
         seen += latency->counts[i];
         while (next < 3 && (double)seen >= ceil(wanted[next].quantile * (double)latency->total)) {

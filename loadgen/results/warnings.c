@@ -11,6 +11,7 @@ static bool many(uint64_t part, uint64_t all)
 static void flow_warnings(FILE *out, const struct summary_flow *flow)
 {
     unsigned long long offered = flow->offered;
+    unsigned long long comparable = flow->verified + flow->unverified;
 
     if (flow->open_loop && many(flow->late, flow->offered))
         fprintf(out,
@@ -34,12 +35,11 @@ static void flow_warnings(FILE *out, const struct summary_flow *flow)
                 "warning: flow %s: %llu replies held other data than was written: the service "
                 "loses or mixes up data\n",
                 flow->name, (unsigned long long)flow->total->outcomes[OUTCOME_CORRUPT]);
-    if (flow->unverified && many(flow->unverified, flow->verified + flow->unverified))
+    if (flow->unverified && many(flow->unverified, comparable))
         fprintf(out,
                 "note: flow %s: %llu of %llu replies could not be verified: writes to the same "
                 "place were in flight\n",
-                flow->name, (unsigned long long)flow->unverified,
-                (unsigned long long)(flow->verified + flow->unverified));
+                flow->name, (unsigned long long)flow->unverified, comparable);
 }
 
 void warnings_print(FILE *out, const struct summary *summary)

@@ -71,7 +71,6 @@ static void write_head(FILE *script, const char *path, unsigned width, unsigned 
 /* The child's end of the pipe becomes its standard input. */
 static int start(struct gnuplot *gnuplot)
 {
-    extern char **environ;
     char *arguments[] = {(char[]){"gnuplot"}, (char[]){"-"}, NULL};
     posix_spawn_file_actions_t actions;
     int ends[2];

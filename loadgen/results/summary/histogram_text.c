@@ -7,9 +7,9 @@
 static double bucket_middle(const struct histogram *histogram, size_t bucket)
 {
     uint64_t start = histogram_bucket_start(bucket);
-    double middle = (double)(start + (histogram_bucket_start(bucket + 1) - start) / 2);
+    uint64_t half = (histogram_bucket_start(bucket + 1) - start) / 2;
 
-    return fmin(fmax(middle, (double)histogram->min), (double)histogram->max);
+    return fmin(fmax((double)(start + half), (double)histogram->min), (double)histogram->max);
 }
 
 static double deviation_ns(const struct histogram *histogram)
