@@ -194,6 +194,11 @@ figures: deps ## the figures of the paper's evaluation, simulated: CSV and PNG i
 	@$(MAKE) --no-print-directory $(OUT)/bin/spillsim
 	@SPILLWAY_BIN=$(abspath $(OUT))/bin /usr/bin/python3 bench/sim/figures.py $(BUILD)/figures
 
+.PHONY: report
+report: deps ## what the programs do on this machine, in about five minutes: build/report/index.html
+	@$(MAKE) --no-print-directory $(PARALLEL) all
+	@SPILLWAY_BIN=$(abspath $(OUT))/bin /usr/bin/python3 bench/report/make_report.py $(BUILD)/report
+
 BENCHES := $(patsubst bench/bench_%.py,%,$(wildcard bench/bench_*.py))
 .PHONY: bench $(BENCHES:%=bench-%)
 $(BENCHES:%=bench-%): bench-%: all
