@@ -31,11 +31,12 @@ struct flow_waiting {
     uint32_t tries;
 };
 
-/* ---------------------------------------------------------------- the backlog */
+/* ---------------------------------------------------------------- the backlog
+ * A ring whose capacity is a power of two; places are counted from its first entry, wrapping. */
 
 static struct flow_waiting *backlog_at(struct flow *flow, size_t place)
 {
-    return &flow->backlog[(flow->backlog_first + place) % flow->backlog_capacity];
+    return &flow->backlog[(flow->backlog_first + place) & (flow->backlog_capacity - 1)];
 }
 
 static void backlog_room(struct flow *flow)
@@ -63,8 +64,7 @@ static void backlog_push(struct flow *flow, const struct flow_waiting *waiting)
 static void backlog_push_front(struct flow *flow, const struct flow_waiting *waiting)
 {
     backlog_room(flow);
-    flow->backlog_first =
-        (flow->backlog_first + flow->backlog_capacity - 1) % flow->backlog_capacity;
+    flow->backlog_first--;
     flow->backlog_count++;
     *backlog_at(flow, 0) = *waiting;
 }
@@ -73,7 +73,7 @@ static struct flow_waiting backlog_pop(struct flow *flow)
 {
     struct flow_waiting first = *backlog_at(flow, 0);
 
-    flow->backlog_first = (flow->backlog_first + 1) % flow->backlog_capacity;
+    flow->backlog_first++;
     flow->backlog_count--;
     return first;
 }
