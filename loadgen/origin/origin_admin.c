@@ -107,12 +107,12 @@ static unsigned stats(struct origin *origin, char *body, size_t size)
             used += (size_t)port_stats(&origin->ports[i], body + used, size - used);
     }
     if (used < size)
-        used += (size_t)snprintf(body + used, size - used,
-                                 ",\n  \"files\": {\"bytes\": %llu, \"bytes_most\": %llu, "
-                                 "\"count\": %llu}\n}\n",
-                                 (unsigned long long)origin->files.used_bytes,
-                                 (unsigned long long)origin->files.memory_bytes,
-                                 (unsigned long long)origin->files.nodes_used);
+        snprintf(body + used, size - used,
+                 ",\n  \"files\": {\"bytes\": %llu, \"bytes_most\": %llu, "
+                 "\"count\": %llu}\n}\n",
+                 (unsigned long long)origin->files.used_bytes,
+                 (unsigned long long)origin->files.memory_bytes,
+                 (unsigned long long)origin->files.nodes_used);
     return 200;
 }
 
