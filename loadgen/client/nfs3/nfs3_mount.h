@@ -5,8 +5,8 @@
  *
  *   IDLE -> PORTMAP (GETPORT at port 111) -> MOUNT (MNT at the port it said) -> IDLE
  */
-#ifndef LOADGEN_CLIENT_NFS_NFS3_MOUNT_H
-#define LOADGEN_CLIENT_NFS_NFS3_MOUNT_H
+#ifndef LOADGEN_CLIENT_NFS3_NFS3_MOUNT_H
+#define LOADGEN_CLIENT_NFS3_NFS3_MOUNT_H
 
 #include "loadgen/base/units.h"
 #include "loadgen/client/nfs/nfs_calls.h"

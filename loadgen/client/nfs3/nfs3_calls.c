@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "loadgen/base/pattern.h"
-#include "loadgen/client/nfs/nfs3_wire.h"
+#include "loadgen/client/nfs3/nfs3_wire.h"
 
 #define ALL_ACCESS     0x3fU
 #define DIRECTORY_MODE 0755U

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "loadgen/base/memory.h"
-#include "loadgen/client/nfs/nfs3_wire.h"
+#include "loadgen/client/nfs3/nfs3_wire.h"
 #include "protocols/rpc/mount3.h"
 
 #define RETRY_NS  200000000ULL

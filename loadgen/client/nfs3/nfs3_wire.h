@@ -12,7 +12,7 @@
  * Once one connection is ready the flow's files are found (nfs_setup.h, or the one file); then the
  * flow is. Requests whose handle is not known wait in `pending` while it is looked up.
  *
- *   client_nfs.c        the transport: requests and how they end
+ *   client_nfs3.c       the transport: requests and how they end
  *   nfs3_calls.c        tasks and calls as NFSv3, both ways
  *   nfs3_connection.c   connections, slots, records
  *
@@ -20,11 +20,11 @@
  * was given up finds nobody. Of replies longer than RECORD_HEAD_BYTES only the head is kept, unless
  * the flow verifies.
  */
-#ifndef LOADGEN_CLIENT_NFS_NFS3_WIRE_H
-#define LOADGEN_CLIENT_NFS_NFS3_WIRE_H
+#ifndef LOADGEN_CLIENT_NFS3_NFS3_WIRE_H
+#define LOADGEN_CLIENT_NFS3_NFS3_WIRE_H
 
 #include "loadgen/client/flow.h"
-#include "loadgen/client/nfs/nfs3_mount.h"
+#include "loadgen/client/nfs3/nfs3_mount.h"
 #include "loadgen/client/nfs/nfs_setup.h"
 #include "loadgen/client/nfs/nfs_work.h"
 #include "loadgen/net/stream.h"
@@ -143,7 +143,7 @@ void nfs3_read_task(const struct nfs3_wire *wire, const struct nfs_task *task,
                     const struct rpc_reply *rpc, const uint8_t *payload, size_t length,
                     struct nfs_ending *ending, bool *stale);
 
-/* ---------------------------------------------------------------- client_nfs.c */
+/* ---------------------------------------------------------------- client_nfs3.c */
 
 /* A slot's call has ended, with a reply (rpc) or without; frees the slot. */
 void nfs3_request_reply(struct nfs3_connection *connection, struct nfs3_slot *slot,

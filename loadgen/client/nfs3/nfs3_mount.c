@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Mounting by way of the portmapper. */
-#include "loadgen/client/nfs/nfs3_mount.h"
+#include "loadgen/client/nfs3/nfs3_mount.h"
 
 #include <netinet/in.h>
 #include <stdio.h>

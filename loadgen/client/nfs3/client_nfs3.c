@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "loadgen/base/memory.h"
-#include "loadgen/client/nfs/nfs3_wire.h"
+#include "loadgen/client/nfs3/nfs3_wire.h"
 #include "loadgen/client/nfs/nfs_cleanup.h"
 #include "protocols/rpc/rpc_message.h"
 
@@ -287,12 +287,13 @@ static void abandon_requests(struct nfs3_wire *wire)
         }
         nfs3_connection_fini(connection);
     }
-    while (wire->pending) {
-        if (!wire->pending->given_up)
-            (void)nfs_work_ended(&wire->work, &wire->pending->request, &wire->pending->task,
-                                 &unknown);
-        pending_free(wire->pending);
+    for (struct nfs3_pending *pending = wire->pending, *next; pending; pending = next) {
+        next = pending->next;
+        if (!pending->given_up)
+            (void)nfs_work_ended(&wire->work, &pending->request, &pending->task, &unknown);
+        free(pending);
     }
+    wire->pending = NULL;
     nfs_work_stop(&wire->work);
     wire->waiting = NULL;
     wire->waiting_tail = &wire->waiting;
