@@ -261,3 +261,30 @@ def test_faults_that_can_not_be_are_told_before_the_load(origin):
         assert done.returncode != 0 and (status is None or done.returncode == status)
         assert "spillload fault: " in done.stderr
     assert requests(origin) == before
+
+
+# ---------------------------------------------------------------- the manual
+
+MANUAL = os.path.join(os.path.dirname(__file__), "..", "..", "conf", "man", "spillload.1")
+
+
+def test_the_manual_names_every_key_option_and_profile():
+    with open(MANUAL) as file:
+        manual = file.read().replace("\\-", "-")
+    text = spillload("--help").stdout
+    run, keys = text.split("usage: spillload [run]")[1].split("Keys of a flow")
+    for option in re.findall(r"^  (--[a-z-]+)", run, re.M):
+        assert re.search(rf"^\.BR?I? {option}\b", manual, re.M), option
+    for key in re.findall(r"^  ([a-z-]+)  ", keys, re.M):
+        assert re.search(rf"^\.BR?I? (.*[ ,])?{key}=", manual, re.M) or f"\n.BI {key}= " in manual, key
+    for name in re.findall(r"^  ([a-z][a-z-]*) ", spillload("profiles").stdout, re.M):
+        assert name in manual, name
+
+
+def test_the_manual_s_workload_is_one():
+    with open(MANUAL) as file:
+        example = re.search(r"^\.RS\n(duration:.*?)^\.RE$", file.read(), re.M | re.S).group(1)
+    told = spillload("--workload", written(example), "--check").stdout
+    assert "flow tenants: 127.0.0.1:8080, open loop, about 24000 requests" in told
+    assert "flow array: 127.0.0.1:2049, closed loop, 8 clients" in told
+    assert "fault pause,pid=4711,at=30s,for=2s" in told
