@@ -195,15 +195,16 @@ static void test_held_ones_are_left_alone(void **state)
 static void test_folder_of_others(void **state)
 {
     struct place *place = *state;
-    char path[128] = "";
+    char *path;
 
     assert_int_equal(journal_folder(place->folder), 0);
     assert_int_equal(chmod(place->folder, 0755), 0);
     assert_int_equal(journal_folder(place->folder), -EPERM);
     assert_int_equal(chmod(place->folder, 0700), 0);
-    strcat(strcat(path, place->folder), "/link");
+    assert_true(asprintf(&path, "%s/link", place->folder) > 0);
     assert_int_equal(symlink(place->folder, path), 0);
     assert_int_equal(journal_folder(path), -EPERM);
+    free(path);
 }
 
 static void test_remedies_as_text(void **state)
