@@ -193,6 +193,27 @@ def running(load):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+def test_the_server_behind_the_proxy_is_killed_and_comes_back(spillway, net, ganesha, version):
+    """The connection to the proxy may outlive the session on the server."""
+    port = process.free_port()
+    spillway(nfs.proxy_config(port), net=net)
+    load = Load(
+        net,
+        ganesha,
+        f"version={version},concurrency=8,connections=2,{SET},mix=read:4 write:4 create:1 remove:1",
+        duration="6s",
+        port=port,
+        extra=("--live=json",),
+    )
+    running(load)
+    ganesha.crash()
+    ganesha.start()
+    flow = load.result()
+    assert set(errors(flow)) <= {"connection_lost", "refused"}
+    assert flow["series"]["done"][-2] > 0, flow["series"]["done"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_the_server_is_killed_and_comes_back(net, ganesha, version):
     load = Load(
         net,

@@ -37,8 +37,10 @@ class Server:
     """fault(operation, count) is asked before each operation: a status to fail with, NOTHING for no
     reply to the call at all, or None. Breaches of the protocol are kept in `broken`."""
 
-    def __init__(self, fault=lambda operation, count: None):
+    def __init__(self, fault=lambda operation, count: None, lease_s=None):
         self.fault = fault
+        self.lease_s = lease_s
+        self.renewals = 0
         self.counts = {}
         self.sessions = {}  # id: {slot: sequence of the last call}
         self.clients = {}  # id: sequence of the next CREATE_SESSION
@@ -71,6 +73,8 @@ class Server:
         reader.opaque()
         self.minor, operations = reader.u32(), reader.u32()
         results, status = [], 0
+        first = request.arguments[reader.at : reader.at + 4]
+        self.renewals += operations == 1 and first in (u32(SEQUENCE), u32(RENEW))
         for place in range(operations):
             operation = reader.u32()
             self.check((operation == SEQUENCE) <= (place == 0), "SEQUENCE is the first")
@@ -213,8 +217,9 @@ class Server:
         return 0, opaque("handle")
 
     def op_9(self, reader, failing):
-        for _ in range(reader.u32()):
-            reader.u32()
+        wanted = [reader.u32() for _ in range(reader.u32())]
+        if wanted[0] & 1 << 10 and self.lease_s:
+            return 0, u32(1, 1 << 10) + opaque(u32(self.lease_s))
         return 0, u32(1, 0x10) + opaque(u64(1 << 20))
 
     def op_25(self, reader, failing):
@@ -240,7 +245,7 @@ def run(closing):
         status = load.wait(60)
         assert (status, server.broken, server.rpc.errors) == (0, [], []), load.log()
         with open(path) as file:
-            return json.load(file)["flows"][0]
+            return dict(json.load(file)["flows"][0], log=load.log())
 
     return now
 
@@ -339,3 +344,19 @@ def test_a_slot_without_reply_is_not_used_again(run):
     assert counted(flow)["timeout"] == 4
     assert set(counted(flow)) == {"ok", "timeout"}
     assert flow["reconnects"] == 1
+
+
+@pytest.mark.parametrize("version", ["4.0", "4.1"])
+def test_the_lease_is_kept(run, version):
+    """A flow that has nothing to send renews its lease all the same."""
+    server = Server(lease_s=1)
+    run(server, f"version={version},rate=1/s,arrival=constant,op=read", "2s")
+    assert server.renewals > 0
+
+
+def test_fewer_slots_than_clients_are_told(run):
+    flow = run(Server(), f"version=4.1,concurrency={SLOTS},op=read")
+    assert flow["delayed"] == 0
+    flow = run(Server(), f"version=4.1,concurrency={2 * SLOTS},op=read")
+    assert flow["delayed"] > 0
+    assert f"takes {SLOTS} requests at once" in flow["log"]

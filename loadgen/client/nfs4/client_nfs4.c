@@ -35,6 +35,7 @@ struct nfs4_wire {
     uint64_t verifier; /* of this run */
     bool complained;
     bool began;            /* to make the set */
+    bool noted;            /* how many slots there are */
     bool ending;           /* no request is taken any more */
     char path[PATH_BYTES]; /* of the object that is looked up; for the call being written */
     char name[256];        /* likewise */
@@ -404,10 +405,23 @@ static void transport_close(struct flow *flow)
 
 /* ---------------------------------------------------------------- life */
 
+/* Says once when the server lets fewer requests in than the flow would have in flight. */
+static void note_slots(struct nfs4_wire *wire, const struct nfs4_connection *connection)
+{
+    if (wire->noted || connection->slots_usable >= connection->slots_count)
+        return;
+    wire->noted = true;
+    fprintf(stderr,
+            "spillload: flow %s: the server takes %u requests at once on a connection where %u are "
+            "to be in flight; the rest waits: raise connections\n",
+            wire->flow->spec.name, connection->slots_usable, connection->slots_count);
+}
+
 static void became_ready(struct nfs4_connection *connection)
 {
     struct nfs4_wire *wire = connection->flow->wire;
 
+    note_slots(wire, connection);
     wire->work.file_bytes = connection->file_size_bytes;
     nfs_work_limits(&wire->work, connection->read_most, connection->write_most);
     if (wire->setup)
