@@ -37,7 +37,7 @@ class Server:
     """fault(operation, count) is asked before each operation: a status to fail with, NOTHING for no
     reply to the call at all, or None. Breaches of the protocol are kept in `broken`."""
 
-    def __init__(self, fault=lambda operation, count: None, lease_s=None):
+    def __init__(self, fault=lambda operation, count: None, lease_s=None, fragment=None):
         self.fault = fault
         self.lease_s = lease_s
         self.renewals = 0
@@ -50,7 +50,7 @@ class Server:
         self.next_id = 1
         self.broken = []
         self.lock = threading.Lock()
-        self.rpc = rpc.Server(self.answer)
+        self.rpc = rpc.Server(self.answer, reply_fragment=fragment)
         self.address = self.rpc.address
 
     def close(self):
@@ -222,6 +222,13 @@ class Server:
             return 0, u32(1, 1 << 10) + opaque(u32(self.lease_s))
         return 0, u32(1, 0x10) + opaque(u64(1 << 20))
 
+    def op_26(self, reader, failing):  # READDIR
+        reader.take(24)
+        for _ in range(reader.u32()):
+            reader.u32()
+        entry = u32(1, 0, 7) + opaque("entry") + u32(0) + opaque("")
+        return 0, u64(1) + 40 * entry + u32(0, 1)
+
     def op_25(self, reader, failing):
         self.check(reader.take(16) == bytes(16), "the anonymous stateid")
         reader.u64()
@@ -344,6 +351,13 @@ def test_a_slot_without_reply_is_not_used_again(run):
     assert counted(flow)["timeout"] == 4
     assert set(counted(flow)) == {"ok", "timeout"}
     assert flow["reconnects"] == 1
+
+
+@pytest.mark.parametrize("fragment", [4, 511, 512, 513])
+@pytest.mark.parametrize("op", ["readdir", "read"])
+def test_replies_in_pieces(run, op, fragment):
+    flow = run(Server(fragment=fragment), f"version=4.1,concurrency=4,op={op}", "300ms")
+    assert set(counted(flow)) == {"ok"}
 
 
 @pytest.mark.parametrize("version", ["4.0", "4.1"])

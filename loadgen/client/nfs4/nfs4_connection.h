@@ -120,6 +120,7 @@ struct nfs4_connection {
     size_t head_bytes;
     size_t head_room;
     uint64_t reply_bytes;
+    bool head_judged; /* keep_whole is what it says */
     bool keep_whole;
 
     struct nfs4_slot *slots;

@@ -155,25 +155,26 @@ static bool wants_whole(struct nfs4_connection *connection)
            (slot->whole_reply || slot->task.operation != FLOW_READ);
 }
 
+/* The head of the reply, and all of it where that is wanted: the head tells. */
 static void keep_piece(struct nfs4_connection *connection, const uint8_t *data, size_t length)
 {
-    size_t wanted = connection->head_bytes + length;
-
-    if (connection->head_bytes >= NFS4_HEAD_BYTES && !connection->keep_whole)
-        return;
-    if (!connection->keep_whole && wanted > NFS4_HEAD_BYTES) {
-        size_t part = NFS4_HEAD_BYTES - connection->head_bytes;
+    if (!connection->keep_whole) {
+        size_t room = NFS4_HEAD_BYTES - connection->head_bytes;
+        size_t part = length < room ? length : room;
 
         memcpy(connection->head + connection->head_bytes, data, part);
         connection->head_bytes += part;
-        connection->keep_whole = wants_whole(connection);
-        if (!connection->keep_whole)
+        if (part == length || connection->head_judged)
             return;
         data += part;
         length -= part;
+        connection->head_judged = true;
+        connection->keep_whole = wants_whole(connection);
+        if (!connection->keep_whole)
+            return;
     }
-    if (wanted > connection->head_room) {
-        connection->head_room = 2 * wanted;
+    if (connection->head_bytes + length > connection->head_room) {
+        connection->head_room = 2 * (connection->head_bytes + length);
         connection->head = memory_grow(connection->head, connection->head_room);
     }
     memcpy(connection->head + connection->head_bytes, data, length);
@@ -196,6 +197,7 @@ size_t nfs4_took_data(struct stream *stream, const uint8_t *data, size_t length)
         case RPC_RECORD_BEGIN:
             connection->head_bytes = 0;
             connection->keep_whole = false;
+            connection->head_judged = false;
             break;
         case RPC_RECORD_DATA:
             keep_piece(connection, event.data, event.len);
