@@ -32,6 +32,7 @@ struct results {
     uint64_t second_began_ns;
     unsigned seconds;
     double cpu_began_s;
+    uint64_t busy_began_ns; /* of the loop */
 };
 
 static double cpu_s(void)
@@ -42,6 +43,12 @@ static double cpu_s(void)
         return 0;
     return (double)usage.ru_utime.tv_sec + (double)usage.ru_utime.tv_usec / 1e6 +
            (double)usage.ru_stime.tv_sec + (double)usage.ru_stime.tv_usec / 1e6;
+}
+
+/* All flows are on one loop. */
+static uint64_t busy_ns(const struct results *results)
+{
+    return results->count && results->flows[0].loop ? loop_busy_ns(results->flows[0].loop) : 0;
 }
 
 static double wall_s(void)
@@ -106,6 +113,7 @@ void results_begin(struct results *results, const struct flow_window *window)
 
     results->start_ns = results->second_began_ns = window->start_ns;
     results->cpu_began_s = cpu_s();
+    results->busy_began_ns = busy_ns(results);
     summary_machine(summary);
     summary->seed = results->options.seed;
     summary->label = results->options.label ? memory_string(results->options.label) : NULL;
@@ -143,11 +151,51 @@ void results_second(struct results *results, uint64_t now_ns)
     if (results->count)
         live_second(&results->live, results->seconds, results->rows, results->count);
     for (size_t i = 0; i < results->count; i++)
-        meter_reset(&results->flows[i].second);
+        meter_clear(&results->flows[i].second);
     results->second_began_ns = now_ns;
 }
 
 /* ---------------------------------------------------------------- the end */
+
+void results_mark(struct results *results, uint64_t number, bool begins, double at_s,
+                  const char *text)
+{
+    struct summary *summary = &results->summary;
+
+    if (begins) {
+        struct summary_mark *mark = summary_add_mark(summary, text);
+
+        if (!mark)
+            return;
+        mark->number = number;
+        mark->from_s = at_s > 0 ? at_s : 0;
+        mark->to_s = mark->from_s;
+        mark->open = true;
+        return;
+    }
+    for (size_t i = 0; i < summary->marks_count; i++) {
+        struct summary_mark *mark = &summary->marks[i];
+
+        if (mark->open && mark->number == number) {
+            mark->to_s = at_s > mark->from_s ? at_s : mark->from_s;
+            mark->open = false;
+        }
+    }
+}
+
+/* What has not ended by now ends now. */
+static void close_marks(struct summary *summary)
+{
+    double end_s = summary->warmup_s + summary->measured_s;
+
+    for (size_t i = 0; i < summary->marks_count; i++) {
+        struct summary_mark *mark = &summary->marks[i];
+
+        if (mark->open && mark->to_s < end_s)
+            mark->to_s = end_s;
+        mark->open = false;
+    }
+}
 
 static void take_kinds(struct summary_flow *out, const struct flow *flow)
 {
@@ -203,7 +251,11 @@ int results_finish(struct results *results, const struct flow_window *window)
     double run_s = ((double)loop_clock_ns() - (double)window->start_ns) / 1e9;
 
     summary->measured_s = measured_s;
-    summary->generator_cpu = run_s > 0 ? (cpu_s() - results->cpu_began_s) / run_s : 0;
+    close_marks(summary);
+    if (run_s > 0) {
+        summary->generator_cpu = (cpu_s() - results->cpu_began_s) / run_s;
+        summary->generator_busy = (double)(busy_ns(results) - results->busy_began_ns) / 1e9 / run_s;
+    }
     for (size_t i = 0; i < results->count; i++)
         take_flow(&summary->flows[i], &results->flows[i], measured_s);
     live_finish(&results->live);

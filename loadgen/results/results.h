@@ -50,6 +50,13 @@ void results_begin(struct results *results, const struct flow_window *window);
 /* A second is over (or the rest of the last one); resets the flows' second meters. */
 void results_second(struct results *results, uint64_t now_ns);
 
+/*
+ * Something beside the load (a fault) began or ended `at_s` after the run's start; `number` tells
+ * spans apart. Kept in the summary, shaded by `plot time`. One that never ends lasts to the end.
+ */
+void results_mark(struct results *results, uint64_t number, bool begins, double at_s,
+                  const char *text);
+
 /* After the drain; `window` as it was in the end (an interrupt shortens it). 0, or 1 when a file
  * could not be written. */
 int results_finish(struct results *results, const struct flow_window *window);

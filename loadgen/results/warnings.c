@@ -46,9 +46,12 @@ void warnings_print(FILE *out, const struct summary *summary)
 {
     for (size_t i = 0; i < summary->flows_count; i++)
         flow_warnings(out, &summary->flows[i]);
-    if (summary->generator_cpu > WARNINGS_GENERATOR_CPU)
+    double busy = summary->generator_busy > summary->generator_cpu ? summary->generator_busy
+                                                                   : summary->generator_cpu;
+
+    if (busy > WARNINGS_GENERATOR_CPU)
         fprintf(out,
                 "warning: spillload kept its processor busy for %.0f %% of the time: the figures "
                 "show its limit, not the service's; share the load among several (merge)\n",
-                summary->generator_cpu * 100);
+                busy * 100);
 }

@@ -112,6 +112,27 @@ static void place_panel(const struct picture *picture, size_t number, size_t cou
         fputs("set format x '%g'\nset xlabel 'time (s)'\n", picture->script);
 }
 
+/* What went on beside the load: a reddish span in every panel, its name in the first. */
+static void mark_spans(const struct picture *picture, const struct summary *runs)
+{
+    unsigned number = 2;
+
+    for (size_t file = 0; file < picture->files; file++) {
+        for (size_t i = 0; i < runs[file].marks_count; i++, number++) {
+            const struct summary_mark *mark = &runs[file].marks[i];
+
+            fprintf(picture->script,
+                    "set object %u rectangle from %.6g,graph 0 to %.6g,graph 1 fc rgb '#f7dcd4' "
+                    "fs noborder behind\nset label ",
+                    number, mark->from_s, mark->to_s);
+            gnuplot_text(picture->script, mark->text);
+            fprintf(picture->script,
+                    " at %.6g,graph %.2f left offset 0.3,0 font ',9' tc rgb '#7a3b2a' front\n",
+                    mark->from_s, 0.95 - 0.08 * (double)(i % 4));
+        }
+    }
+}
+
 bool picture_time(const struct picture *picture, const struct summary *runs)
 {
     struct range range = {.least_ms = INFINITY};
@@ -144,9 +165,11 @@ bool picture_time(const struct picture *picture, const struct summary *runs)
                 "set object 1 rectangle from 0,graph 0 to %.6g,graph 1 fc rgb '#f0f0f0' fs "
                 "noborder behind\n",
                 range.warmup_s);
+    mark_spans(picture, runs);
     place_panel(picture, 0, panels);
     fputs("set ylabel 'good replies per second' offset 0.5\nset yrange [0:*]\n", script);
     write_panel(picture, runs, COLUMN_THROUGHPUT);
+    fputs("unset label\n", script);
     place_panel(picture, 1, panels);
     picture_time_axis(script, "y", range.least_ms, range.most_ms);
     fprintf(script, "set ylabel 'response time, %s (ms)' offset 0.5\n",

@@ -37,6 +37,7 @@ void summary_fini(struct summary *summary)
         free(flow->seconds);
     }
     free(summary->flows);
+    free(summary->marks);
     free(summary->label);
     free(summary->command);
     memset(summary, 0, sizeof(*summary));
@@ -53,6 +54,21 @@ struct summary_flow *summary_add_flow(struct summary *summary)
     memset(flow, 0, sizeof(*flow));
     flow->total = summary_meter_create();
     return flow;
+}
+
+struct summary_mark *summary_add_mark(struct summary *summary, const char *text)
+{
+    size_t count = summary->marks_count + 1;
+
+    if (count > SUMMARY_MAX_MARKS)
+        return NULL;
+    summary->marks = memory_grow(summary->marks, count * sizeof(*summary->marks));
+    summary->marks_count = count;
+    struct summary_mark *mark = &summary->marks[count - 1];
+
+    memset(mark, 0, sizeof(*mark));
+    snprintf(mark->text, sizeof(mark->text), "%s", text);
+    return mark;
 }
 
 struct summary_second *summary_add_second(struct summary_flow *flow)

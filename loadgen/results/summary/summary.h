@@ -5,7 +5,9 @@
  *
  *   format, kind "run", label, command, seed, measured_s, warmup_s
  *   began_unix_s   start of the measured time on the wall clock, by which merge aligns runs
- *   machine        host, kernel, cpus, generator_cpu (of one processor, 0 to 1, while it ran)
+ *   machine        host, kernel, cpus, generator_cpu (of one processor, 0 to 1, while it ran),
+ *                  generator_busy (share of the time in which its loop had work)
+ *   marks[]        text, from_s, to_s: what went on beside the load, from the run's start
  *   flows[]        name, proto, loop, concurrency, offered, completed, the rates, late, delayed,
  *                  late_max_ms, unfinished, retried, reconnects, verified, unverified, outcomes,
  *                  bytes_in, bytes_out, latency, refusal_latency, kinds[], series
@@ -33,6 +35,7 @@
 #define SUMMARY_MAX_SECONDS 1000000U
 /* What a "second" lasts at most: one whose run was stopped and went on. */
 #define SUMMARY_LONGEST_S   3600.0
+#define SUMMARY_MAX_MARKS   1000U
 #define SUMMARY_TEXT_BYTES  128
 #define SUMMARY_ERROR_BYTES 512
 
@@ -87,19 +90,31 @@ struct summary_flow {
     size_t seconds_capacity;
 };
 
+/* A time in which something happened beside the load: a fault. */
+struct summary_mark {
+    char text[SUMMARY_TEXT_BYTES];
+    double from_s; /* from the run's start */
+    double to_s;
+    uint64_t number; /* while the run goes on: which one ends */
+    bool open;
+};
+
 struct summary {
     char *label;   /* NULL: none */
     char *command; /* NULL: not known */
     char host[SUMMARY_TEXT_BYTES];
     char kernel[SUMMARY_TEXT_BYTES];
     uint64_t cpus;
-    double generator_cpu;
+    double generator_cpu;  /* all of the process, of one processor */
+    double generator_busy; /* share of the time in which its loop had work to do */
     double began_unix_s;
     double measured_s;
     double warmup_s;
     uint64_t seed;
     struct summary_flow *flows;
     size_t flows_count;
+    struct summary_mark *marks;
+    size_t marks_count;
 };
 
 /* All zero, with `flows_count` flows that have empty meters. */
@@ -111,6 +126,8 @@ struct meter *summary_meter_create(void);
 
 /* A further, empty flow; pointers to the others no longer hold. */
 struct summary_flow *summary_add_flow(struct summary *summary);
+/* NULL when there are SUMMARY_MAX_MARKS. */
+struct summary_mark *summary_add_mark(struct summary *summary, const char *text);
 struct summary_second *summary_add_second(struct summary_flow *flow);
 /* The kind of that name, made when it is not there. */
 struct summary_kind *summary_kind(struct summary_flow *flow, const char *name);

@@ -154,12 +154,25 @@ static void merge_head(struct summary *out, const struct summary *parts, size_t 
         run_began = fmin(run_began, run_began_s(&parts[i]));
         end_s = fmax(end_s, parts[i].began_unix_s + parts[i].measured_s);
         out->generator_cpu = fmax(out->generator_cpu, parts[i].generator_cpu);
+        out->generator_busy = fmax(out->generator_busy, parts[i].generator_busy);
         out->cpus += parts[i].cpus;
         join(out->host, sizeof(out->host), parts[i].host);
         join(out->kernel, sizeof(out->kernel), parts[i].kernel);
     }
     out->warmup_s = out->began_unix_s - run_began;
     out->measured_s = end_s - out->began_unix_s;
+}
+
+static void merge_marks(struct summary *out, const struct summary *part, double later_s)
+{
+    for (size_t i = 0; i < part->marks_count; i++) {
+        struct summary_mark *mark = summary_add_mark(out, part->marks[i].text);
+
+        if (!mark)
+            return;
+        mark->from_s = part->marks[i].from_s + later_s;
+        mark->to_s = part->marks[i].to_s + later_s;
+    }
 }
 
 void summary_merge(struct summary *out, const struct summary *parts, size_t count)
@@ -169,6 +182,7 @@ void summary_merge(struct summary *out, const struct summary *parts, size_t coun
     for (size_t i = 0; i < count; i++) {
         double later_s = run_began_s(&parts[i]) - run_began_s(out);
 
+        merge_marks(out, &parts[i], later_s);
         for (size_t f = 0; f < parts[i].flows_count; f++) {
             struct summary_flow *flow = flow_of(out, &parts[i].flows[f]);
 

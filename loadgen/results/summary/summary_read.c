@@ -315,6 +315,25 @@ static void read_head(struct reader *reader, const json_t *json, struct summary 
     get_text(reader, machine, "kernel", out->kernel, sizeof(out->kernel));
     out->cpus = get_whole(reader, machine, "cpus");
     out->generator_cpu = get_real(reader, machine, "generator_cpu");
+    if (json_object_get(machine, "generator_busy"))
+        out->generator_busy = get_real(reader, machine, "generator_busy");
+}
+
+/* Not in the files of older versions. */
+static void read_marks(struct reader *reader, const json_t *marks, struct summary *out)
+{
+    if (marks && (!json_is_array(marks) || json_array_size(marks) > SUMMARY_MAX_MARKS))
+        fail(reader, "marks must be an array of at most %u", SUMMARY_MAX_MARKS);
+    for (size_t i = 0; i < json_array_size(marks) && !reader->failed; i++) {
+        const json_t *json = json_array_get(marks, i);
+        struct summary_mark *mark = summary_add_mark(out, "");
+
+        get_text(reader, json, "text", mark->text, sizeof(mark->text));
+        mark->from_s = get_real(reader, json, "from_s");
+        mark->to_s = get_real(reader, json, "to_s");
+        if (!reader->failed && mark->to_s < mark->from_s)
+            fail(reader, "marks: to_s must not be before from_s");
+    }
 }
 
 static void read_flows(struct reader *reader, const json_t *flows, struct summary *out)
@@ -348,6 +367,8 @@ int summary_from_json(const json_t *json, const char *name, struct summary *out,
         fail(&reader, "its kind is %.20s, wanted is a run", kind);
     if (!reader.failed)
         read_head(&reader, json, out);
+    if (!reader.failed)
+        read_marks(&reader, json_object_get(json, "marks"), out);
     if (!reader.failed)
         read_flows(&reader, json_object_get(json, "flows"), out);
     if (!reader.failed)

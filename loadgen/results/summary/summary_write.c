@@ -151,20 +151,35 @@ static json_t *flow_json(const struct summary_flow *flow)
     return object;
 }
 
+static json_t *marks_json(const struct summary *summary)
+{
+    json_t *marks = json_array();
+
+    for (size_t i = 0; i < summary->marks_count; i++) {
+        const struct summary_mark *mark = &summary->marks[i];
+
+        json_array_append_new(marks, json_pack("{s:o, s:f, s:f}", "text", json_text(mark->text),
+                                               "from_s", mark->from_s, "to_s", mark->to_s));
+    }
+    return marks;
+}
+
 json_t *summary_json(const struct summary *summary)
 {
     json_t *flows = json_array();
 
     for (size_t i = 0; i < summary->flows_count; i++)
         json_array_append_new(flows, flow_json(&summary->flows[i]));
-    return json_pack("{s:i, s:s, s:o, s:o, s:o, s:f, s:f, s:f, s:{s:o, s:o, s:o, s:f}, s:o}",
-                     "format", SUMMARY_FORMAT, "kind", "run", "label",
-                     summary->label ? json_text(summary->label) : json_null(), "command",
-                     summary->command ? json_text(summary->command) : json_null(), "seed",
-                     whole(summary->seed), "measured_s", summary->measured_s, "warmup_s",
-                     summary->warmup_s, "began_unix_s", summary->began_unix_s, "machine", "host",
-                     json_text(summary->host), "kernel", json_text(summary->kernel), "cpus",
-                     whole(summary->cpus), "generator_cpu", summary->generator_cpu, "flows", flows);
+    return json_pack(
+        "{s:i, s:s, s:o, s:o, s:o, s:f, s:f, s:f, s:{s:o, s:o, s:o, s:f, s:f}, s:o, s:o}", "format",
+        SUMMARY_FORMAT, "kind", "run", "label",
+        summary->label ? json_text(summary->label) : json_null(), "command",
+        summary->command ? json_text(summary->command) : json_null(), "seed", whole(summary->seed),
+        "measured_s", summary->measured_s, "warmup_s", summary->warmup_s, "began_unix_s",
+        summary->began_unix_s, "machine", "host", json_text(summary->host), "kernel",
+        json_text(summary->kernel), "cpus", whole(summary->cpus), "generator_cpu",
+        summary->generator_cpu, "generator_busy", summary->generator_busy, "marks",
+        marks_json(summary), "flows", flows);
 }
 
 void summary_write(FILE *out, const struct summary *summary)

@@ -251,6 +251,7 @@ static void the_knee_of_known_curves(void **state)
     static const double straight[] = {0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100};
     static const double saturated[] = {0, 100, 200, 300, 400, 400, 400, 400, 400, 400, 400};
     static const double falling[] = {0, 100, 200, 300, 395, 380, 350, 300, 250, 220, 200};
+    static const double bump[] = {0, 10, 20, 30, 40, 57, 65, 73, 81, 90, 100};
     static const double flat[] = {5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5};
     double paper[10];
     double places[10];
@@ -260,6 +261,8 @@ static void the_knee_of_known_curves(void **state)
     assert_int_equal(knee_find(x, falling, 11), 4);
     assert_int_equal(knee_find(x, straight, 11), KNEE_NONE);
     assert_int_equal(knee_find(x, flat, 11), KNEE_NONE);
+    /* Less above the diagonal than one step of ten. */
+    assert_int_equal(knee_find(x, bump, 11), KNEE_NONE);
     assert_int_equal(knee_find(x, saturated, 2), KNEE_NONE);
     /* The paper's own example, y = -1 / (x + 0.1) + 5 on [0, 1] in ten points: the knee is at 0.22.
      */

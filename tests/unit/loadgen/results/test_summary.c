@@ -123,6 +123,10 @@ static void what_was_written_is_read_back(void **state)
     flow->retried = 5;
     flow->unverified = 6;
     finish(&written);
+    struct summary_mark *mark = summary_add_mark(&written, "cpu burst");
+
+    mark->from_s = 1.25;
+    mark->to_s = 2;
     char *text = text_of(&written, &length);
 
     if (summary_parse(text, length, "text", &read, error) != 0)
@@ -134,6 +138,10 @@ static void what_was_written_is_read_back(void **state)
     near(read.began_unix_s, 1700000000.25, 1e-5);
     near(read.warmup_s, 1.5, 0);
     assert_int_equal(read.flows_count, 1);
+    assert_int_equal(read.marks_count, 1);
+    assert_string_equal(read.marks[0].text, "cpu burst");
+    near(read.marks[0].from_s, 1.25, 0);
+    near(read.marks[0].to_s, 2, 0);
     const struct summary_flow *back = &read.flows[0];
 
     assert_string_equal(back->name, "gold");
@@ -156,7 +164,8 @@ static void what_was_written_is_read_back(void **state)
 }
 
 /* A small good summary, with one piece of its text replaced. */
-static void refused(const char *piece, const char *instead, const char *reason)
+static void refused_twice(const char *piece, const char *instead, const char *second,
+                          const char *second_instead, const char *reason)
 {
     struct summary summary;
     struct summary read;
@@ -175,12 +184,23 @@ static void refused(const char *piece, const char *instead, const char *reason)
     assert_non_null(found);
     snprintf(changed, sizeof(changed), "%.*s%s%s", (int)(found - text), text, instead,
              found + strlen(piece));
-    assert_int_equal(summary_parse(changed, strlen(changed), "text", &read, error), -EINVAL);
+    char *again = strstr(changed, second);
+    char twice[16384];
+
+    assert_non_null(again);
+    snprintf(twice, sizeof(twice), "%.*s%s%s", (int)(again - changed), changed, second_instead,
+             again + strlen(second));
+    assert_int_equal(summary_parse(twice, strlen(twice), "text", &read, error), -EINVAL);
     if (!strstr(error, reason))
         fail_msg("\"%s\" does not say \"%s\"", error, reason);
     assert_int_equal(read.flows_count, 0);
     free(text);
     summary_fini(&summary);
+}
+
+static void refused(const char *piece, const char *instead, const char *reason)
+{
+    refused_twice(piece, instead, "", "", reason);
 }
 
 static void what_is_no_summary_is_refused(void **state)
@@ -194,6 +214,8 @@ static void what_is_no_summary_is_refused(void **state)
     refused("\"proto\": \"http\"", "\"proto\": \"ftp\"", "proto must be");
     refused("\"start_ns\": [5000]", "\"start_ns\": [5001]", "starts of buckets");
     refused("\"start_ns\": [5000]", "\"start_ns\": [5000, 5000]", "of one length");
+    refused_twice("\"start_ns\": [5000]", "\"start_ns\": [5000, 5000]", "\"count\": [1]",
+                  "\"count\": [1, 1]", "in rising order");
     refused("\"count\": 1", "\"count\": 2", "those of its histogram");
     refused("\"length_s\": [1.0]", "\"length_s\": [0.0]", "must have a length");
     refused("\"length_s\": [1.0]", "\"length_s\": []", "same length");
@@ -239,6 +261,7 @@ static void parts_merge_to_the_run_as_a_whole(void **state)
     assert_int_equal(merged.flows_count, 1);
     same_histogram(&flow->total->latency, &all->total->latency);
     assert_int_equal(flow->offered, 5000);
+    assert_int_equal(flow->completed, 5000);
     near(flow->throughput_per_s, all->throughput_per_s, 1e-9);
     near(merged.measured_s, 4.3, 1e-9);
     near(merged.began_unix_s, 1000, 0);
@@ -273,13 +296,18 @@ static void seconds_are_laid_by_the_wall_clock(void **state)
         head(&parts[i], 1000);
         name_flow(&parts[i].flows[0], i ? "g" : "f");
     }
-    /* The second part began 2.4 s later, had 1 s of warm-up, and ended in half a second. */
-    parts[1].began_unix_s = 1003.4;
+    /* The second part began 2.6 s later, had 1 s of warm-up, and ended in half a second. */
+    parts[1].began_unix_s = 1003.6;
+    snprintf(summary_add_mark(&parts[1], "pause")->text, 8, "pause");
+    parts[1].marks[0].from_s = 1;
+    parts[1].marks[0].to_s = 2;
     parts[1].warmup_s = 1;
     count(&parts[0].flows[0], "k", 0, 1000000);
     count(&parts[1].flows[0], "k", 0, 2000000);
     count(&parts[1].flows[0], "k", 1, 2000000);
     count(&parts[1].flows[0], "k", 2, 2000000);
+    /* A second that was noticed a little late is the second it was. */
+    parts[1].flows[0].seconds[1].time_s = 2.004;
     parts[1].flows[0].seconds[2].time_s = 2.5;
     parts[1].flows[0].seconds[2].length_s = 0.5;
     summary_merge(&merged, parts, 2);
@@ -287,12 +315,15 @@ static void seconds_are_laid_by_the_wall_clock(void **state)
     assert_int_equal(summary_find(&merged, "f")->seconds_count, 1);
     const struct summary_flow *later = summary_find(&merged, "g");
 
-    assert_int_equal(later->seconds_count, 5);
-    for (size_t i = 0; i < 5; i++) {
-        assert_int_equal(later->seconds[i].done, i >= 2);
-        near(later->seconds[i].length_s, i == 4 ? 0.5 : 1, 0);
+    assert_int_equal(later->seconds_count, 6);
+    assert_int_equal(merged.marks_count, 1);
+    near(merged.marks[0].from_s, 3.6, 1e-9);
+    near(merged.marks[0].to_s, 4.6, 1e-9);
+    for (size_t i = 0; i < 6; i++) {
+        assert_int_equal(later->seconds[i].done, i >= 3);
+        near(later->seconds[i].length_s, i == 5 ? 0.5 : 1, 0);
     }
-    near(merged.measured_s, 7.4, 1e-9);
+    near(merged.measured_s, 7.6, 1e-9);
     near(merged.warmup_s, 0, 1e-9);
     parts[1].began_unix_s = 1005;
     near(summary_overlap_s(parts, 2), -1, 1e-9);
