@@ -131,6 +131,7 @@ class Page:
 
     def __init__(self, title, lead):
         self.title, self.lead = title, lead
+        self.warning = None  # what to know before anything else
         self.cards = []
         self.sections = []
 
@@ -146,6 +147,7 @@ class Page:
         style = (HERE / "style.css").read_text()
         links = "".join(f'<a href="#{escape(one.name)}">{escape(one.title)}</a>'
                         for one in self.sections)
+        warning = f'<p class="note">{escape(self.warning)}</p>' if self.warning else ""
         body = "\n".join(one.html() for one in self.sections)
         path.write_text(f"""<!DOCTYPE html>
 <html lang="en">
@@ -164,6 +166,7 @@ class Page:
 </header>
 <nav>{links}</nav>
 <main>
+{warning}
 <div class="cards">{"".join(self.cards)}</div>
 {body}
 </main>

@@ -31,6 +31,11 @@ def seconds(usual):
     return max(1, round(usual * LONGEST_S / USUAL_S))
 
 
+def few(steps):
+    """The values of a sweep: all of them, or in a short report the first and every third."""
+    return steps if LONGEST_S >= 4 else steps[::3]
+
+
 def readable(words):
     """A command for people: options that may be many begin a line."""
     text = ""
