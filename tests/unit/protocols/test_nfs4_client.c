@@ -472,6 +472,7 @@ static void libnfs_reads_the_same_replies(void **state)
 /* The result of the nth reply to `op` above. */
 static void result_of(enum nfs4_op op, unsigned nth, struct build *b, struct nfs4_result *out)
 {
+    memset(out, 0, sizeof(*out));
     for (size_t i = 0; i < REPLIES; i++) {
         if (replies[i].op != op || nth-- > 0)
             continue;
