@@ -267,12 +267,12 @@ static void check_all_files(struct nfs_setup *setup)
 
     for (uint64_t file = 0; file < set->spec.files; file++) {
         struct nfs_tree *tree = nfs_setup_tree(setup);
-        struct nfs_handle handle;
+        struct nfs_handle handle = {0};
         struct rpc_slice slice;
         uint32_t index;
 
         assert_true(nfs_tree_get(tree, nfs_tree_file_key(tree, file), &slice));
-        nfs_handle_keep(&handle, slice);
+        assert_true(nfs_handle_keep(&handle, slice));
         struct node *node = node_of(&handle, &index);
 
         assert_non_null(node);
@@ -461,11 +461,11 @@ static void left_over_files_are_removed(void **state)
     for (uint64_t i = 0; i < 300; i++) {
         struct nfs_name name = nfs_names_new(&names, 4 + i % 16);
         struct rpc_slice handle;
-        struct nfs_handle directory;
+        struct nfs_handle directory = {0};
         uint32_t index;
 
         assert_true(nfs_tree_get(tree, name.directory, &handle));
-        nfs_handle_keep(&directory, handle);
+        assert_true(nfs_handle_keep(&directory, handle));
         node_of(&directory, &index);
         nfs_names_text(&names, name.number, text);
         if (i % 10)

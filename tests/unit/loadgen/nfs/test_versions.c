@@ -252,11 +252,11 @@ static void versions_of_an_earlier_run_are_taken_as_found(void **state)
 #define FLIGHTS 8
 
 struct flight {
+    struct nfs_extent extent;
+    uint32_t seen[11];
     bool busy;
     bool write;
     bool applied; /* WRITE: the server has carried it out; READ: has looked */
-    struct nfs_extent extent;
-    uint32_t seen[11];
 };
 
 static uint32_t disk[11];
