@@ -7,6 +7,7 @@
 #define TESTS_UNIT_LOADGEN_CLIENT_VIRTUAL_CLOCK_H
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <time.h>
 
@@ -14,7 +15,13 @@
 
 static uint64_t virtual_now_ns = CLOCK_START_NS;
 
-int clock_gettime(clockid_t clock_id, struct timespec *out)
+/* Names of their own in C, those of libc for the linker. */
+int virtual_clock_gettime(clockid_t clock_id, struct timespec *out) __asm__("clock_gettime");
+int virtual_epoll_pwait2(int epoll_fd, struct epoll_event *events, int max_events,
+                         const struct timespec *timeout,
+                         const sigset_t *signals) __asm__("epoll_pwait2");
+
+int virtual_clock_gettime(clockid_t clock_id, struct timespec *out)
 {
     (void)clock_id;
     out->tv_sec = (time_t)(virtual_now_ns / 1000000000);
@@ -23,8 +30,8 @@ int clock_gettime(clockid_t clock_id, struct timespec *out)
 }
 
 /* Nothing ever becomes ready: there are timers alone, and a wait without one would never end. */
-int epoll_pwait2(int epoll_fd, struct epoll_event *events, int max_events,
-                 const struct timespec *timeout, const sigset_t *signals)
+int virtual_epoll_pwait2(int epoll_fd, struct epoll_event *events, int max_events,
+                         const struct timespec *timeout, const sigset_t *signals)
 {
     (void)epoll_fd;
     (void)events;
