@@ -188,6 +188,15 @@ static void measured_time_begins(struct loop_timer *timer)
     run_faults_go(&run->faults);
 }
 
+static void fault_marked(struct run_faults *faults, uint64_t number, bool begins, double at_s,
+                         const char *kind)
+{
+    struct run *run = (void *)((char *)faults - offsetof(struct run, faults));
+
+    results_mark(run->results, number, begins,
+                 at_s + (double)run->options->workload.warmup.ns / 1e9, kind);
+}
+
 static void second_over(struct loop_timer *timer)
 {
     struct run *run = (void *)((char *)timer - offsetof(struct run, second_timer));
@@ -293,6 +302,7 @@ static int open_run(struct run *run)
         limit_ns = FAULTS_LONGEST_S * NS_PER_S;
     run->faults.quiet = options->results.live == RESULTS_LIVE_TABLE ||
                         (options->results.live == RESULTS_LIVE_AUTO && isatty(STDOUT_FILENO));
+    run->faults.mark = fault_marked;
     run->results = results_create(&options->results, run->flows, run->flows_count);
     if (!run->results)
         return -EIO;

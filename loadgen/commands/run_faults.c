@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,12 +66,28 @@ int run_faults_start(struct run_faults *faults, char *const *texts, size_t count
 /* What the child says is one JSON object per line. */
 static void take_line(struct run_faults *faults)
 {
-    if (strstr(faults->line, "\"ready\"")) {
+    json_t *event = json_loads(faults->line, 0, NULL);
+    const char *name = "";
+    const char *kind = "";
+    json_int_t number = -1;
+    double at_s = 0;
+
+    json_unpack(event, "{s:s, s?I, s?s, s?F}", "event", &name, "fault", &number, "kind", &kind,
+                "at_s", &at_s);
+    bool begins = strcmp(name, "begin") == 0;
+
+    if (strcmp(name, "ready") == 0) {
         if (faults->state == RUN_FAULTS_PREPARING)
             faults->state = RUN_FAULTS_READY;
-    } else if (!faults->quiet) {
-        fprintf(stderr, "spillload: fault %s\n", faults->line);
+    } else if (number >= 0 && (begins || strcmp(name, "end") == 0)) {
+        faults->mark(faults, (uint64_t)number, begins, at_s, kind);
+        if (!faults->quiet)
+            fprintf(stderr, "spillload: fault %s %s at %.3f s\n", kind, begins ? "begins" : "ends",
+                    at_s);
+    } else if (!faults->quiet && strcmp(name, "done") != 0) {
+        fprintf(stderr, "spillload: fault: %s\n", faults->line);
     }
+    json_decref(event);
 }
 
 /* False at the end of what it says. */

@@ -33,9 +33,12 @@ struct run_faults {
     char line[1024];
     size_t length;
     bool quiet; /* says nothing of what begins and ends */
+    /* Fault `number` of the command line begins or ends, so long after run_faults_go(). */
+    void (*mark)(struct run_faults *faults, uint64_t number, bool begins, double at_s,
+                 const char *kind);
 };
 
-/* Zero it; `quiet` is the caller's. Starts the child. 0 or negative errno. */
+/* Zero it; `quiet` and `mark` are the caller's. Starts the child. 0 or negative errno. */
 int run_faults_start(struct run_faults *faults, char *const *texts, size_t count,
                      uint64_t limit_ns);
 

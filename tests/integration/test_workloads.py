@@ -240,7 +240,9 @@ def test_faults_go_with_the_run(origin):
                    f"faults: [{{kind: pause, pid: {origin.process.pid}, at: 200ms, for: 300ms}}]\n")
     figures, said = summary("--workload", path, "--drain", "20s")
     assert figures["flows"][0]["outcomes"]["ok"] == figures["flows"][0]["offered"]
-    assert re.search(r'"event": ?"begin".*"kind": ?"pause"', said) and re.search(r'"event": ?"end"', said)
+    assert "fault pause begins at" in said and "fault pause ends at" in said
+    assert [mark["text"] for mark in figures["marks"]] == ["pause"]
+    assert figures["marks"][0]["from_s"] >= 0.2 and figures["marks"][0]["to_s"] > figures["marks"][0]["from_s"]
     assert state(origin.process.pid) != "T"
 
 

@@ -106,6 +106,14 @@ static void a_flow_takes_the_defaults_that_suit_it(void **state)
     assert_string_equal(workload.flows[2].spec.http.requests[0].path, "/own");
     assert_false(workload.flows[3].spec.open_loop);
     workload_fini(&workload);
+
+    /* The protocol may be a default itself. */
+    read_good(&workload,
+              "defaults: {target: \"a:1\", export: /vol, path: /d, proto: nfs, rate: 1}\n"
+              "flows: [{op: write}, {proto: http}]\n");
+    assert_string_equal(workload.flows[0].spec.nfs.export_path, "/vol");
+    assert_string_equal(workload.flows[1].spec.http.requests[0].path, "/d");
+    workload_fini(&workload);
 }
 
 static void steps_in_each_form(void **state)
@@ -196,18 +204,25 @@ static void mistakes_are_told_with_their_place(void **state)
 
 static void too_many_flows(void **state)
 {
-    char text[64 * 40 + 100] = "defaults: {target: \"a:1\"}\nflows:\n";
+    static const char head[] = "defaults: {target: \"a:1\"}\nflows:\n";
+    static const char flow[] = "  - {rate: 1/s}\n";
+    char text[sizeof(head) + (WORKLOAD_MAX_FLOWS + 1) * sizeof(flow)];
+    size_t length = sizeof(head) - 1;
     struct workload workload;
 
     (void)state;
-    for (int i = 0; i < WORKLOAD_MAX_FLOWS; i++)
-        strcat(text, "  - {rate: 1/s}\n");
-    read_good(&workload, text);
-    assert_int_equal(workload.flows_count, 64);
-    assert_true(workload_add_flow(&workload, "rate=1/s", error) < 0);
-    assert_string_equal(error, "--flow rate=1/s: expected at most 64 flows");
-    workload_fini(&workload);
-    strcat(text, "  - {rate: 1/s}\n");
+    memcpy(text, head, sizeof(head));
+    for (int i = 0; i <= WORKLOAD_MAX_FLOWS; i++) {
+        if (i == WORKLOAD_MAX_FLOWS) {
+            read_good(&workload, text);
+            assert_int_equal(workload.flows_count, 64);
+            assert_true(workload_add_flow(&workload, "rate=1/s", error) < 0);
+            assert_string_equal(error, "--flow rate=1/s: expected at most 64 flows");
+            workload_fini(&workload);
+        }
+        memcpy(text + length, flow, sizeof(flow));
+        length += sizeof(flow) - 1;
+    }
     assert_true(read_text(&workload, text) < 0);
     assert_string_equal(error, "w.yaml:67:5: expected at most 64 flows");
     workload_fini(&workload);
