@@ -145,7 +145,7 @@ class Page:
 
     def write(self, path):
         style = (HERE / "style.css").read_text()
-        links = "".join(f'<a href="#{escape(one.name)}">{escape(one.title)}</a>'
+        links = "".join(f'<a href="#{escape(one.name)}">{escape(one.title.split(":")[0])}</a>'
                         for one in self.sections)
         warning = f'<p class="note">{escape(self.warning)}</p>' if self.warning else ""
         body = "\n".join(one.html() for one in self.sections)
