@@ -165,7 +165,7 @@ static void the_present_capacity_is_the_steps(void **state)
 {
     (void)state;
     begin(8, 10 * MS);
-    set_schedule("100%:1s 50%:1s 1%:1s 0%:1s 3:1s repeat", 5 * S);
+    set_schedule("100%:1s 44%:1s 1%:1s 0%:1s 3:1s repeat", 5 * S);
     assert_int_equal(timeline_next_ns(&timeline), 6 * S);
     assert_false(timeline_is_due(&timeline, 6 * S - 1));
     assert_true(timeline_is_due(&timeline, 6 * S));
@@ -179,7 +179,7 @@ static void the_present_capacity_is_the_steps(void **state)
     }
     /* New slots are what shares are of, at once. */
     timeline_set_slots(&timeline, 100, 12 * S - 1);
-    assert_int_equal(service.slots, 50);
+    assert_int_equal(service.slots, 44);
     set_schedule("none", 12 * S - 1);
     assert_int_equal(service.slots, 100);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Worker threads: every job is carried out once and comes back in the loop's thread; burning takes
  * processor time; the end cuts it short. */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -106,6 +107,12 @@ static void the_end_does_not_wait_for_what_burns(void **state)
     /* An hour: were it not cut short, the test would not end. The teardown ends it. */
     jobs[0].job.burn_ns = 3600ULL * 1000 * MS;
     assert_int_equal(workers_give(&workers, &jobs[0].job), 0);
+    for (unsigned queued = 1; queued > 0;) {
+        sched_yield();
+        pthread_mutex_lock(&workers.lock);
+        queued = workers.queued;
+        pthread_mutex_unlock(&workers.lock);
+    }
 }
 
 int main(void)
