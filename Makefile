@@ -234,6 +234,8 @@ install: all install-library ## install programs, man pages, samples and the sch
 	install -m 755 $(OUT)/bin/spillload $(OUT)/bin/spillorigin $(OUT)/bin/spillsim $(DESTDIR)$(PREFIX)/bin
 	for s in 1 5 8; do install -m 644 conf/man/*.$$s $(DESTDIR)$(PREFIX)/share/man/man$$s; done
 	install -m 644 conf/*.yaml conf/spillway.service README.md CHANGELOG.md LICENSE docs/*.md $(DESTDIR)$(PREFIX)/share/doc/spillway
+	for d in workloads profiles traces; do install -d $(DESTDIR)$(PREFIX)/share/doc/spillway/$$d; \
+	  install -m 644 conf/$$d/* $(DESTDIR)$(PREFIX)/share/doc/spillway/$$d; done
 
 # The library is one object of which only what its headers name is visible: its inner functions can't
 # collide with those of a program that links it.
