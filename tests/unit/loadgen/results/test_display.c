@@ -20,19 +20,20 @@
 
 #define FLOWS 5
 
-static struct flow flows[FLOWS];
+static struct flow *flows[FLOWS];
 static struct live_row rows[FLOWS];
 
 static int make_rows(void **state)
 {
     (void)state;
     for (int i = 0; i < FLOWS; i++) {
-        memset(&flows[i], 0, sizeof(flows[i]));
-        snprintf(flows[i].spec.name, sizeof(flows[i].spec.name), "flow-%d", i);
-        meter_reset(&flows[i].second);
+        flows[i] = calloc(1, sizeof(*flows[i]));
+        assert_non_null(flows[i]);
+        snprintf(flows[i]->spec.name, sizeof(flows[i]->spec.name), "flow-%d", i);
+        meter_reset(&flows[i]->second);
         for (int k = 0; k <= i; k++)
-            meter_add(&flows[i].second, OUTCOME_OK, 1000000 * (uint64_t)(i + 1));
-        rows[i] = (struct live_row){.flow = &flows[i],
+            meter_add(&flows[i]->second, OUTCOME_OK, 1000000 * (uint64_t)(i + 1));
+        rows[i] = (struct live_row){.flow = flows[i],
                                     .second = {.time_s = 3,
                                                .length_s = 1,
                                                .done = (uint64_t)i + 1,
@@ -41,6 +42,14 @@ static int make_rows(void **state)
                                                .p99_ms = i + 1,
                                                .errors = 1}};
     }
+    return 0;
+}
+
+static int free_rows(void **state)
+{
+    (void)state;
+    for (int i = 0; i < FLOWS; i++)
+        free(flows[i]);
     return 0;
 }
 
@@ -235,8 +244,9 @@ static void a_full_disk_is_remembered(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(the_live_table_has_a_row_per_flow_and_a_total, make_rows),
-        cmocka_unit_test_setup(a_small_screen_is_never_overrun, make_rows),
+        cmocka_unit_test_setup_teardown(the_live_table_has_a_row_per_flow_and_a_total, make_rows,
+                                        free_rows),
+        cmocka_unit_test_setup_teardown(a_small_screen_is_never_overrun, make_rows, free_rows),
         cmocka_unit_test(kinds_retries_and_verification_are_in_the_table),
         cmocka_unit_test(warnings_come_when_there_is_reason),
         cmocka_unit_test(a_file_takes_its_name_when_it_is_complete),
