@@ -17,6 +17,7 @@ static void becomes(const char *text, const char *name, const char *values)
 {
     static struct steps steps;
     char all[1024] = "";
+    size_t used = 0;
 
     if (steps_parse(text, &steps) != 0)
         fail_msg("%s was refused", text);
@@ -25,7 +26,7 @@ static void becomes(const char *text, const char *name, const char *values)
         char value[64];
 
         steps_format(&steps, i, value, sizeof(value));
-        strcat(strcat(all, i ? " " : ""), value);
+        used += (size_t)snprintf(all + used, sizeof(all) - used, "%s%s", i ? " " : "", value);
     }
     assert_string_equal(all, values);
 }
