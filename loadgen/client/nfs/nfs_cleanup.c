@@ -3,6 +3,11 @@
 #include "loadgen/client/nfs/nfs_cleanup.h"
 
 #include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "loadgen/base/memory.h"
 
 static void next(struct nfs_cleanup_unit *unit);
 
@@ -63,4 +68,69 @@ void nfs_cleanup_begin(struct nfs_cleanup *cleanup)
         cleanup->units[i].cleanup = cleanup;
         next(&cleanup->units[i]);
     }
+}
+
+/* ---------------------------------------------------------------- after the run */
+
+static void cleaned(struct nfs_cleanup *cleanup)
+{
+    struct nfs_leftovers *left =
+        (void *)((char *)cleanup - offsetof(struct nfs_leftovers, cleanup));
+
+    left->over = true;
+    loop_stop(&left->loop);
+}
+
+static void limit_reached(struct loop_timer *timer)
+{
+    struct nfs_leftovers *left = (void *)((char *)timer - offsetof(struct nfs_leftovers, limit));
+
+    loop_stop(&left->loop);
+}
+
+struct nfs_leftovers *nfs_leftovers_create(struct nfs_names *names, struct nfs_tree *tree,
+                                           struct nfs_caller *caller)
+{
+    struct nfs_leftovers *left = memory_zeroed(1, sizeof(*left));
+
+    if (loop_init(&left->loop) != 0) {
+        free(left);
+        return NULL;
+    }
+    left->limit.fire = limit_reached;
+    left->cleanup.names = names;
+    left->cleanup.tree = tree;
+    left->cleanup.caller = caller;
+    left->cleanup.done = cleaned;
+    return left;
+}
+
+void nfs_leftovers_ready(struct loop *loop, const struct nfs_handle *directory)
+{
+    struct nfs_leftovers *left = (void *)((char *)loop - offsetof(struct nfs_leftovers, loop));
+
+    if (left->began)
+        return;
+    left->began = true;
+    left->cleanup.directory = *directory;
+    nfs_cleanup_begin(&left->cleanup);
+}
+
+void nfs_leftovers_run(struct nfs_leftovers *left)
+{
+    loop_timer_set(&left->loop, &left->limit, loop_clock_ns() + NFS_LEFTOVERS_LIMIT_NS);
+    (void)loop_run(&left->loop);
+}
+
+void nfs_leftovers_destroy(struct nfs_leftovers *left, const char *flow_name,
+                           const struct nfs_names *names)
+{
+    if (!left || !left->over || left->cleanup.failed)
+        fprintf(stderr,
+                "spillload: flow %s: files that it made could not all be removed; their names "
+                "begin with %s\n",
+                flow_name, names->prefix);
+    if (left)
+        loop_fini(&left->loop);
+    free(left);
 }

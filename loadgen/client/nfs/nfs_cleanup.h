@@ -8,6 +8,7 @@
 
 #include "loadgen/client/nfs/nfs_names.h"
 #include "loadgen/client/nfs/nfs_tree.h"
+#include "loadgen/net/loop.h"
 
 #define NFS_CLEANUP_CALLS 32
 
@@ -34,5 +35,38 @@ struct nfs_cleanup {
 /* The fields up to `done` are set, the rest is zero. done() comes once, maybe before this returns.
  */
 void nfs_cleanup_begin(struct nfs_cleanup *cleanup);
+
+/*
+ * The last part of a flow's life: a loop of its own, since the run's has stopped, in which a wire
+ * connects once more and the cleaning runs, for NFS_LEFTOVERS_LIMIT_NS at most.
+ *
+ *     struct nfs_leftovers *left = nfs_leftovers_create(names, tree, caller);
+ *     if (left) { connect on left->loop; nfs_leftovers_run(left); disconnect }
+ *     nfs_leftovers_destroy(left, flow_name, names);
+ *
+ * When the connection is ready it calls nfs_leftovers_ready() with its loop.
+ */
+#define NFS_LEFTOVERS_LIMIT_NS 10000000000ULL
+
+struct nfs_leftovers {
+    struct loop loop;
+    struct loop_timer limit;
+    struct nfs_cleanup cleanup;
+    bool began;
+    bool over;
+};
+
+/* NULL when there can be no loop. */
+struct nfs_leftovers *nfs_leftovers_create(struct nfs_names *names, struct nfs_tree *tree,
+                                           struct nfs_caller *caller);
+
+/* May come again, after a connection was lost: only the first time counts. */
+void nfs_leftovers_ready(struct loop *loop, const struct nfs_handle *directory);
+
+void nfs_leftovers_run(struct nfs_leftovers *left);
+
+/* Says it on stderr when files remain. NULL is accepted. */
+void nfs_leftovers_destroy(struct nfs_leftovers *left, const char *flow_name,
+                           const struct nfs_names *names);
 
 #endif

@@ -10,8 +10,7 @@
 #include "loadgen/client/nfs/nfs_cleanup.h"
 #include "protocols/rpc/rpc_message.h"
 
-#define FILE_AGAIN_NS    200000000ULL
-#define CLEANUP_LIMIT_NS 10000000000ULL
+#define FILE_AGAIN_NS 200000000ULL
 /* Slots beyond those of requests, for the flow's own calls. */
 #define OWN_SLOTS NFS_SETUP_CALLS
 
@@ -299,74 +298,30 @@ static void abandon_requests(struct nfs3_wire *wire)
     wire->waiting_tail = &wire->waiting;
 }
 
-/* The last part of a flow's life: a loop of its own, in which its left-over files are removed. */
-struct ending {
-    struct loop loop;
-    struct loop_timer limit;
-    struct nfs_cleanup cleanup;
-    struct nfs3_wire *wire;
-    bool began;
-    bool over;
-};
-
-static void cleaned(struct nfs_cleanup *cleanup)
-{
-    struct ending *ending = (void *)((char *)cleanup - offsetof(struct ending, cleanup));
-
-    ending->over = true;
-    loop_stop(&ending->loop);
-}
-
-static void limit_reached(struct loop_timer *timer)
-{
-    struct ending *ending = (void *)((char *)timer - offsetof(struct ending, limit));
-
-    loop_stop(&ending->loop);
-}
-
 static void ending_ready(struct nfs3_wire *wire)
 {
-    struct ending *ending = (void *)((char *)wire->loop - offsetof(struct ending, loop));
-
     if (wire->tree)
         wire->tree->export = wire->export;
-    if (!ending->began) {
-        ending->began = true;
-        ending->cleanup.directory = wire->export;
-        nfs_cleanup_begin(&ending->cleanup);
-    }
+    nfs_leftovers_ready(wire->loop, &wire->export);
 }
 
 static void remove_left_over(struct nfs3_wire *wire)
 {
-    struct ending *ending = memory_zeroed(1, sizeof(*ending));
+    struct nfs_names *names = &wire->work.names;
+    struct nfs_leftovers *left = nfs_leftovers_create(names, wire->tree, &wire->caller);
 
-    if (loop_init(&ending->loop) == 0) {
-        ending->cleanup.names = &wire->work.names;
-        ending->cleanup.tree = wire->tree;
-        ending->cleanup.caller = &wire->caller;
-        ending->cleanup.done = cleaned;
-        ending->wire = wire;
-        ending->limit.fire = limit_reached;
-        wire->loop = &ending->loop;
+    if (left) {
+        wire->loop = &left->loop;
         wire->ready = ending_ready;
         memset(&wire->connections[0], 0, sizeof(wire->connections[0]));
         nfs3_connection_init(&wire->connections[0], wire, OWN_SLOTS);
         wire->count = 1;
         nfs3_connection_open(&wire->connections[0]);
-        loop_timer_set(&ending->loop, &ending->limit, loop_clock_ns() + CLEANUP_LIMIT_NS);
-        (void)loop_run(&ending->loop);
+        nfs_leftovers_run(left);
         nfs3_mount_fini(&wire->mount);
         nfs3_connection_fini(&wire->connections[0]);
     }
-    if (!ending->over || ending->cleanup.failed)
-        fprintf(
-            stderr,
-            "spillload: flow %s: files that it made could not all be removed; their names begin "
-            "with %s\n",
-            wire->flow->spec.name, wire->work.names.prefix);
-    loop_fini(&ending->loop);
-    free(ending);
+    nfs_leftovers_destroy(left, wire->flow->spec.name, names);
 }
 
 static void nfs_close(struct flow *flow)

@@ -25,7 +25,6 @@
 /* Enough for every transfer that is asked for: the server's own limits come on top. */
 #define LARGEST_DATA_BYTES (64U << 20)
 #define LEAVE_NS           200000000ULL /* for the last words to all servers */
-#define CLEANUP_LIMIT_NS   10000000000ULL
 
 struct nfs4_wire {
     struct flow *flow;
@@ -301,69 +300,30 @@ static void connection_init(struct nfs4_wire *wire, uint32_t number, struct loop
 
 /* ---------------------------------------------------------------- the end */
 
-/* The last part of a flow's life: a loop of its own, in which its left-over files are removed. */
-struct ending {
-    struct loop loop;
-    struct loop_timer limit;
-    struct nfs_cleanup cleanup;
-    bool began;
-    bool over;
-};
-
-static void cleaned(struct nfs_cleanup *cleanup)
-{
-    struct ending *ending = (void *)((char *)cleanup - offsetof(struct ending, cleanup));
-
-    ending->over = true;
-    loop_stop(&ending->loop);
-}
-
-static void limit_reached(struct loop_timer *timer)
-{
-    struct ending *ending = (void *)((char *)timer - offsetof(struct ending, limit));
-
-    loop_stop(&ending->loop);
-}
-
 static void ending_ready(struct nfs4_connection *connection)
 {
-    struct ending *ending = (void *)((char *)connection->loop - offsetof(struct ending, loop));
     struct nfs4_wire *wire = connection->flow->wire;
 
     if (wire->setup)
         nfs_setup_tree(wire->setup)->export = connection->root;
-    if (!ending->began) {
-        ending->began = true;
-        ending->cleanup.directory = connection->root;
-        nfs_cleanup_begin(&ending->cleanup);
-    }
+    nfs_leftovers_ready(connection->loop, &connection->root);
     nfs4_calls_pump(&wire->calls);
 }
 
 static void remove_left_over(struct nfs4_wire *wire)
 {
-    struct ending *ending = memory_zeroed(1, sizeof(*ending));
     struct nfs4_connection *connection = &wire->connections[0];
+    struct nfs_names *names = &wire->work.names;
+    struct nfs_leftovers *left = nfs_leftovers_create(
+        names, wire->setup ? nfs_setup_tree(wire->setup) : NULL, &wire->calls.caller);
 
-    if (loop_init(&ending->loop) == 0) {
-        ending->limit.fire = limit_reached;
-        ending->cleanup.names = &wire->work.names;
-        ending->cleanup.tree = wire->setup ? nfs_setup_tree(wire->setup) : NULL;
-        ending->cleanup.caller = &wire->calls.caller;
-        ending->cleanup.done = cleaned;
+    if (left) {
         nfs4_calls_init(&wire->calls, connection, 1);
-        connection_init(wire, 0, &ending->loop, ending_ready, NFS_CLEANUP_CALLS);
-        loop_timer_set(&ending->loop, &ending->limit, loop_clock_ns() + CLEANUP_LIMIT_NS);
-        (void)loop_run(&ending->loop);
+        connection_init(wire, 0, &left->loop, ending_ready, NFS_CLEANUP_CALLS);
+        nfs_leftovers_run(left);
         nfs4_connection_close(connection, loop_clock_ns() + LEAVE_NS);
     }
-    if (!ending->over || ending->cleanup.failed)
-        fprintf(stderr,
-                "spillload: flow %s: files that it made could not all be removed; their names "
-                "begin with %s\n",
-                wire->flow->spec.name, wire->work.names.prefix);
-    loop_fini(&ending->loop);
-    free(ending);
+    nfs_leftovers_destroy(left, wire->flow->spec.name, names);
 }
 
 /* Requests in flight end for nobody but the books of names and versions. */
