@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What spillsim simulates, each with its own command line: argv[0] is the program's. The exit status is
+ * What spillsim simulates, each with its own command line: argv[0] is the program. The exit status
+ * is
  * 0; 1 when a file could not be written; 2 for a wrong command line.
  */
 #ifndef BENCH_SIM_COMMANDS_H
