@@ -298,6 +298,18 @@ def test_what_a_reply_is_counted_as(closing, reply, outcome):
     assert not any(outcomes.values()), outcomes
 
 
+def test_what_follows_a_reply_is_not_taken_for_the_reply_to_a_request_sent_after_it(closing):
+    asked = []
+
+    def handler(exchange):
+        asked.append(exchange.position)
+        return http.answer() * 3
+    origin = closing(http.Origin(handler))
+    _, flows = spillload(f"name=a,target={origin.address},concurrency=2")
+    assert all_well(flows["a"]) == len(asked)
+    assert set(asked) == {1}
+
+
 @pytest.mark.parametrize("method, outcome", [("GET", "ok"), ("POST", "connection_lost")])
 def test_a_kept_connection_closed_under_a_request_costs_only_what_may_not_be_repeated(closing, method, outcome):
     """The second request on each connection is answered by closing it."""

@@ -304,10 +304,15 @@ static size_t take_body(struct http_connection *connection, const char *data, si
         result = http1_body_next(&connection->body, data + total, length - total, &used, &piece);
         total += used;
     } while (result == HTTP1_BODY_DATA);
-    if (result == HTTP1_BODY_DONE)
+    if (result == HTTP1_BODY_DONE) {
+        /* What follows the reply answers nothing. It must not pass for the reply to a request that
+         * is sent only now, so this connection gets none. */
+        if (total < length)
+            connection->keep_alive = false;
         finish(connection);
-    else if (result == HTTP1_BODY_ERROR)
+    } else if (result == HTTP1_BODY_ERROR) {
         fail(connection, OUTCOME_MALFORMED);
+    }
     return total;
 }
 
