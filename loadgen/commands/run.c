@@ -55,6 +55,7 @@ struct run {
     uint64_t progress_shown_ns;
     bool progress_on_screen;
     unsigned seconds;
+    bool seconds_ended;
     bool began;
     bool interrupted;
     int error;
@@ -139,6 +140,24 @@ static void setup_poll(struct loop_timer *timer)
 
 /* ---------------------------------------------------------------- the load */
 
+/* The last second, whole or not, is over when the measured time is. */
+static void next_second(struct run *run)
+{
+    uint64_t over_ns = run->window.start_ns + (run->seconds + 1) * NS_PER_S;
+
+    if (over_ns < run->window.end_ns)
+        loop_timer_set(&run->loop, &run->second_timer, over_ns);
+}
+
+static void last_second(struct run *run)
+{
+    if (run->seconds_ended)
+        return;
+    run->seconds_ended = true;
+    loop_timer_cancel(&run->loop, &run->second_timer);
+    results_second(run->results, loop_clock_ns());
+}
+
 static void begin(struct loop_timer *timer)
 {
     struct run *run = (void *)((char *)timer - offsetof(struct run, begin_timer));
@@ -154,7 +173,7 @@ static void begin(struct loop_timer *timer)
         flow_begin(&run->flows[i], &run->window);
     results_begin(run->results, &run->window);
     loop_timer_set(&run->loop, &run->measure_timer, run->window.measure_ns);
-    loop_timer_set(&run->loop, &run->second_timer, now_ns + NS_PER_S);
+    next_second(run);
     loop_timer_set(&run->loop, &run->drain_timer, run->window.end_ns);
 }
 
@@ -203,8 +222,7 @@ static void second_over(struct loop_timer *timer)
 
     run->seconds++;
     results_second(run->results, loop_clock_ns());
-    if (run->window.start_ns + (run->seconds + 1) * NS_PER_S <= run->window.end_ns)
-        loop_timer_set(&run->loop, timer, run->window.start_ns + (run->seconds + 1) * NS_PER_S);
+    next_second(run);
 }
 
 static void drain_poll(struct loop_timer *timer)
@@ -213,6 +231,7 @@ static void drain_poll(struct loop_timer *timer)
     uint64_t now_ns = loop_clock_ns();
     uint64_t outstanding = 0;
 
+    last_second(run);
     for (size_t i = 0; i < run->flows_count; i++)
         outstanding += flow_outstanding(&run->flows[i]);
     if (outstanding == 0 || now_ns >= run->window.end_ns + run->options->workload.drain.ns)
@@ -356,6 +375,7 @@ static int run_load(const struct run_options *options)
     int faults_status = run_faults_end(&run->faults);
 
     if (!run->error && run->began) {
+        last_second(run);
         status = results_finish(run->results, &run->window);
         if (tell_silent_flows(run) != 0 || faults_status != 0)
             status = 1;

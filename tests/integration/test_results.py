@@ -156,7 +156,21 @@ def test_an_interrupted_run_keeps_its_figures(service):
     assert run.wait() == 0, run.log()
     with open(path) as file:
         summary = json.load(file)
-    assert summary["flows"][0]["offered"] > 0 and 0.9 < summary["measured_s"] < 59
+    flow = summary["flows"][0]
+    assert flow["offered"] > 0 and 0.9 < summary["measured_s"] < 59
+    assert sum(flow["series"]["offered"]) == flow["offered"], "the second that was cut short is there"
+
+
+@pytest.mark.parametrize("duration, seconds", [("300ms", 1), ("1400ms", 2), ("2s", 2)])
+def test_the_seconds_are_all_of_the_measured_time(service, duration, seconds):
+    lines = new_path("run.csv")
+    summary, _, _ = load(service.http, "--csv", lines, duration=duration)
+    flow = summary["flows"][0]
+    assert len(flow["series"]["time_s"]) == seconds
+    assert sum(flow["series"]["offered"]) == flow["offered"] > 0
+    assert sum(flow["series"]["length_s"]) >= summary["measured_s"]
+    with open(lines, newline="") as file:
+        assert sum(int(row["offered"]) for row in csv.DictReader(file)) == flow["offered"]
 
 
 def test_a_terminal_gets_a_table_that_is_redrawn(service):

@@ -11,6 +11,9 @@ enum column {
     COLUMN_BAD,
 };
 
+/* The rate of a rest of a second that is shorter than this is mostly chance. */
+#define LEAST_SECOND_S 0.1
+
 struct range {
     double least_ms;
     double most_ms;
@@ -48,6 +51,8 @@ static void write_data(const struct picture *picture, size_t file, const struct 
         double bad = (double)(second->refused + second->errors) / second->length_s;
         double value_ms = response_ms(second, picture->metric);
 
+        if (second->length_s < LEAST_SECOND_S)
+            continue;
         fprintf(picture->script, "%.6g %.6g ", second->time_s - second->length_s / 2,
                 (double)second->done / second->length_s);
         /* Without a reply there is no response time: the line has a gap. */

@@ -40,14 +40,16 @@ static void merge_meter(struct meter *into, const struct meter *from)
 
 /* ---------------------------------------------------------------- seconds */
 
-static void merge_second(struct summary_second *into, const struct summary_second *from)
+/* `length_s`: of all that this part has in this place. */
+static void merge_second(struct summary_second *into, const struct summary_second *from,
+                         double length_s)
 {
     double done = (double)into->done + (double)from->done;
 
     if (from->done)
         into->mean_ms =
             (into->mean_ms * (double)into->done + from->mean_ms * (double)from->done) / done;
-    into->length_s = fmax(into->length_s, from->length_s);
+    into->length_s = fmax(into->length_s, length_s);
     into->offered += from->offered;
     into->done += from->done;
     into->refused += from->refused;
@@ -66,6 +68,9 @@ static void merge_second(struct summary_second *into, const struct summary_secon
 static void merge_seconds(struct summary_flow *into, const struct summary_flow *from,
                           uint64_t later_s)
 {
+    uint64_t last_slot = UINT64_MAX;
+    double length_s = 0;
+
     for (size_t i = 0; i < from->seconds_count; i++) {
         double place = ceil(from->seconds[i].time_s - REST_S) - 1;
         uint64_t slot = (place > 0 ? (uint64_t)place : 0) + later_s;
@@ -77,7 +82,9 @@ static void merge_seconds(struct summary_flow *into, const struct summary_flow *
 
             added->time_s = (double)into->seconds_count;
         }
-        merge_second(&into->seconds[slot], &from->seconds[i]);
+        length_s = from->seconds[i].length_s + (slot == last_slot ? length_s : 0);
+        last_slot = slot;
+        merge_second(&into->seconds[slot], &from->seconds[i], length_s);
     }
 }
 

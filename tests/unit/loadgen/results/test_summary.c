@@ -333,6 +333,31 @@ static void seconds_are_laid_by_the_wall_clock(void **state)
     summary_fini(&merged);
 }
 
+/* A short rest joins the second before it, which is longer by it: its rate stays what it was. */
+static void a_rest_that_joins_makes_the_second_longer(void **state)
+{
+    struct summary parts[2];
+    struct summary merged;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        summary_init(&parts[i], 1);
+        head(&parts[i], 1000);
+        name_flow(&parts[i].flows[0], "f");
+        count(&parts[i].flows[0], "k", 0, 1000000);
+    }
+    count(&parts[1].flows[0], "k", 1, 1000000);
+    parts[1].flows[0].seconds[1].time_s = 1.05;
+    parts[1].flows[0].seconds[1].length_s = 0.05;
+    summary_merge(&merged, parts, 2);
+    assert_int_equal(merged.flows[0].seconds_count, 1);
+    assert_int_equal(merged.flows[0].seconds[0].done, 3);
+    near(merged.flows[0].seconds[0].length_s, 1.05, 1e-9);
+    summary_fini(&parts[0]);
+    summary_fini(&parts[1]);
+    summary_fini(&merged);
+}
+
 /* ---------------------------------------------------------------- text forms */
 
 static void csv_lines_follow_the_rules(void **state)
@@ -420,6 +445,7 @@ int main(void)
         cmocka_unit_test(what_is_no_summary_is_refused),
         cmocka_unit_test(parts_merge_to_the_run_as_a_whole),
         cmocka_unit_test(seconds_are_laid_by_the_wall_clock),
+        cmocka_unit_test(a_rest_that_joins_makes_the_second_longer),
         cmocka_unit_test(csv_lines_follow_the_rules),
         cmocka_unit_test(a_second_has_the_quantiles_of_its_histogram),
         cmocka_unit_test(histograms_as_text),
