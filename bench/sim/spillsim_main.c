@@ -12,6 +12,7 @@ static const struct {
 } simulations[] = {
     {"array", array_command, "flows of requests, a scheduler and a disk array"},
     {"gate", gate_command, "an admission policy in front of a pool of slots"},
+    {"link", link_command, "an admission policy before a link with TCP senders"},
 };
 
 #define SIMULATIONS (sizeof(simulations) / sizeof(simulations[0]))
@@ -32,7 +33,7 @@ static void usage(FILE *out)
 int main(int argc, char **argv)
 {
     if (argc < 2) {
-        fputs("spillsim: what to simulate is missing: array or gate; see --help\n", stderr);
+        fputs("spillsim: what to simulate is missing: array, gate or link; see --help\n", stderr);
         return 2;
     }
     if (strcmp(argv[1], "--help") == 0) {
@@ -45,7 +46,8 @@ int main(int argc, char **argv)
         argv[1] = argv[0]; /* what getopt says begins with the program's name */
         return simulations[i].run(argc - 1, argv + 1);
     }
-    fprintf(stderr, "spillsim: '%s': expected what to simulate first: array or gate; see --help\n",
+    fprintf(stderr,
+            "spillsim: '%s': expected what to simulate first: array, gate or link; see --help\n",
             argv[1]);
     return 2;
 }
