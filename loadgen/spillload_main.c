@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "loadgen/base/standard_streams.h"
 #include "loadgen/commands/commands.h"
 
 static const struct command commands[] = {
@@ -46,6 +47,7 @@ int main(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "";
 
+    standard_streams_guard();
     if (strcmp(word, "help") == 0 || strcmp(word, "--help") == 0) {
         const struct command *command = argc > 2 ? find_command(argv[2]) : NULL;
         char *help[] = {argv[0], (char[]){"--help"}, NULL};

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "loadgen/base/standard_streams.h"
 #include "loadgen/net/signals.h"
 #include "loadgen/origin/origin.h"
 
@@ -258,6 +259,7 @@ int main(int argc, char **argv)
         .options = {
             .seed = 1, .reply_bytes = 128, .export_path = "/export", .memory_bytes = 1ULL << 30}};
 
+    standard_streams_guard();
     command.options.settings = origin_settings_defaults;
     command.options.files = command.files;
     int status = read_command_line(&command, argc, argv);
