@@ -135,6 +135,18 @@ def test_a_full_disk_is_told_once(service, option):
     assert "flow1" in done.stdout, "the table is shown nevertheless"
 
 
+def test_what_is_said_does_not_go_into_the_files(service):
+    """Closed, standard output and error leave their numbers to the first files that are opened."""
+    path, lines = new_path("run.json"), new_path("run.csv")
+    argv = [process.program(SPILLLOAD), "--flow", f"target={service.http},rate=100/s,timeout=1ms", "--duration", "1s",
+            "--drain", "0s", "--json", path, "--csv", lines]
+    process.run(["/bin/sh", "-c", '"$@" <&- >&- 2>&-', "sh", *argv], check=False)
+    with open(path) as file:
+        assert json.load(file)["kind"] == "run"
+    with open(lines, newline="") as file:
+        assert {row["flow"] for row in csv.DictReader(file)} == {"flow1"}
+
+
 def test_a_killed_run_leaves_the_file_that_was_there(service):
     path = new_path("run.json")
     with open(path, "w") as file:
@@ -313,6 +325,7 @@ def test_plot_says_what_is_wrong(runs):
             (["cdf", runs[0], "-o", "x.svg", "--flow", "nobody"], 1, "nothing to draw")]:
         done = spillload("plot", *arguments, check=False, cwd=process.scratch())
         assert (done.returncode, message in done.stderr) == (status, True), (arguments, done.stderr)
+        assert done.stdout == "", "no picture on standard output"
     done = spillload("plot", "time", runs[0], "-o", new_path("x.png"), check=False, env={"PATH": "/nonexistent"})
     assert done.returncode == 1 and "install the package gnuplot-nox" in done.stderr
     script = new_path("x.gp")

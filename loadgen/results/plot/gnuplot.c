@@ -79,6 +79,8 @@ static int start(struct gnuplot *gnuplot)
         return errno;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, ends[0], STDIN_FILENO);
+    /* It draws there when it can't open the picture. */
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     int error = posix_spawnp(&gnuplot->child, "gnuplot", &actions, NULL, arguments, environ);
 
     posix_spawn_file_actions_destroy(&actions);
