@@ -14,6 +14,7 @@
 #include "loadgen/base/memory.h"
 
 #define FIXED_ARGUMENTS 5
+#define FAULTS_TOLD     64
 
 static void become_child(int input, int output, char *const *texts, size_t count, uint64_t limit_ns)
 {
@@ -41,6 +42,8 @@ int run_faults_start(struct run_faults *faults, char *const *texts, size_t count
 
     if (count == 0)
         return 0;
+    faults->texts = texts;
+    faults->count = count;
     if (pipe2(in, O_CLOEXEC) != 0)
         return -errno;
     if (pipe2(out, O_CLOEXEC) != 0) {
@@ -76,6 +79,8 @@ static void take_line(struct run_faults *faults)
                 "at_s", &at_s);
     bool begins = strcmp(name, "begin") == 0;
 
+    if (number >= 0 && number < FAULTS_TOLD)
+        faults->heard |= UINT64_C(1) << number;
     if (strcmp(name, "ready") == 0) {
         if (faults->state == RUN_FAULTS_PREPARING)
             faults->state = RUN_FAULTS_READY;
@@ -154,8 +159,20 @@ void run_faults_go(struct run_faults *faults)
     faults->state = RUN_FAULTS_RUNNING;
 }
 
+static void tell_unbegun(const struct run_faults *faults)
+{
+    for (size_t i = 0; i < faults->count && i < FAULTS_TOLD; i++) {
+        if (!(faults->heard >> i & 1))
+            fprintf(stderr,
+                    "warning: fault %s did not begin: the load was over before its time; choose an "
+                    "earlier at= or a longer duration\n",
+                    faults->texts[i]);
+    }
+}
+
 int run_faults_end(struct run_faults *faults)
 {
+    bool went = faults->state == RUN_FAULTS_RUNNING;
     int status = 0;
 
     if (faults->child <= 0)
@@ -172,5 +189,7 @@ int run_faults_end(struct run_faults *faults)
         ;
     faults->child = 0;
     faults->state = RUN_FAULTS_ENDED;
+    if (went && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        tell_unbegun(faults);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }

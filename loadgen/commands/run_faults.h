@@ -32,7 +32,10 @@ struct run_faults {
     int input; /* of the child; -1: closed */
     char line[1024];
     size_t length;
-    bool quiet; /* says nothing of what begins and ends */
+    char *const *texts;
+    size_t count;
+    uint64_t heard; /* a bit per fault, of the first 64: it began, or why it did not was said */
+    bool quiet;     /* says nothing of what begins and ends */
     /* Fault `number` of the command line begins or ends, so long after run_faults_go(). */
     void (*mark)(struct run_faults *faults, uint64_t number, bool begins, double at_s,
                  const char *kind);
@@ -51,7 +54,8 @@ bool run_faults_ready(const struct run_faults *faults);
 /* The times of the faults count from now. */
 void run_faults_go(struct run_faults *faults);
 
-/* Undoes everything, waits for that. The exit status of the child, 0 when there is none. */
+/* Undoes everything, waits for that; tells which faults were due too late to begin. The exit status
+ * of the child, 0 when there is none. */
 int run_faults_end(struct run_faults *faults);
 
 #endif

@@ -246,6 +246,12 @@ def test_faults_go_with_the_run(origin):
     assert state(origin.process.pid) != "T"
 
 
+def test_a_fault_that_never_begins_is_told(origin):
+    early, late = (f"pause,pid={origin.process.pid},at={at},for=50ms" for at in ("100ms", "500s"))
+    _, said = summary("--flow", f"target={origin.http},rate=100/s", "--duration", "1s", "--fault", early, "--fault", late)
+    assert f"{late} did not begin" in said and f"{early} did not begin" not in said
+
+
 def test_a_fault_that_is_under_way_ends_with_the_run(origin):
     run = process.Process("spillload", [
         process.program("spillload"), "--flow", f"target={origin.http},rate=100/s", "--duration", "600s", "--live=json",
