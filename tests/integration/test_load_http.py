@@ -494,6 +494,26 @@ def test_a_connection_that_ends_without_goodbye_loses_only_what_may_not_be_repea
     assert outcomes["connection_lost"] + outcomes["ok"] == flow["offered"]
 
 
+class DyingHttp2Script(Http2Script):
+    """Answers ten requests of its first connection, and takes no other one."""
+
+    def __init__(self):
+        super().__init__(lambda script, stream, nth: reply(stream, b"ok") if nth <= 10 else None)
+
+    def serve(self, sock):
+        if self.connections == 1:
+            super().serve(sock)
+        else:
+            sock.close()
+
+
+def test_a_server_that_spoke_http2_before_it_died_is_not_said_to_lack_it(closing):
+    script = closing(DyingHttp2Script())
+    done, flows = spillload(f"name=a,proto=h2c,target={script.address},concurrency=1,pause=10ms")
+    assert flows["a"]["outcomes"]["ok"] == 10 < flows["a"]["offered"]
+    assert "does not answer in HTTP/2" not in done.stderr
+
+
 def test_the_servers_limit_of_streams_is_kept(closing):
     """It allows two at once; each request is answered only when the next has come or none may."""
     waiting = []

@@ -87,6 +87,7 @@ struct http2_wire {
     struct http2_request *again_last;
     uint32_t open_count;
     uint32_t open_max;
+    bool spoken; /* the server has answered in HTTP/2 */
 };
 
 static inline struct http2_wire *http2_wire_of(const struct http2_connection *connection)

@@ -216,7 +216,7 @@ static void http2_closed(struct stream *stream, int error)
     http2_retire(connection);
     if (last.active > 0 && !last.connected)
         http_endpoint_explain(&wire->endpoint, stream, error);
-    else if (last.active > 0 && !last.settings_seen)
+    else if (last.active > 0 && !wire->spoken)
         http_endpoint_tell(&wire->endpoint, "the server does not answer in HTTP/2; is it enabled "
                                             "there, and meant to be with or without TLS?");
     nghttp2_session_del(connection->session);

@@ -145,7 +145,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     switch (frame->hd.type) {
     case NGHTTP2_SETTINGS:
         if (!(frame->hd.flags & NGHTTP2_FLAG_ACK)) {
-            connection->settings_seen = true;
+            connection->settings_seen = http2_wire_of(connection)->spoken = true;
             http2_ring_update(connection);
         }
         break;
