@@ -21,8 +21,8 @@ static void flow_warnings(FILE *out, const struct summary_flow *flow)
                 (double)flow->late_max_ns / 1e6);
     if (flow->open_loop && many(flow->delayed, flow->offered))
         fprintf(out,
-                "note: flow %s: %llu of %llu requests waited for concurrency=%llu; their latency "
-                "counts from the intended time\n",
+                "note: flow %s: %llu of %llu requests waited for concurrency=%llu or for a "
+                "connection; their latency counts from the intended time\n",
                 flow->name, (unsigned long long)flow->delayed, offered,
                 (unsigned long long)flow->concurrency);
     if (flow->unfinished)
