@@ -16,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 
+import figures_admission
+
 SPILLSIM = pathlib.Path(os.environ.get("SPILLWAY_BIN", "build/release/bin")) / "spillsim"
 RATES = range(100, 501, 20)
 SECONDS = 300
@@ -225,6 +227,7 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for figure in (on_off, sweep_shallow, sweep_deep, depths, protection):
             figure(pool, folder)
+        figures_admission.draw(pool, SPILLSIM, gnuplot, folder)
     for path in sorted(folder.glob("*.png")):
         print(path)
     return 0
