@@ -224,7 +224,7 @@ static void libnfs_agrees(const uint8_t *args, size_t len, enum nfs4_op op)
 {
     COMPOUND4args decoded = {0};
     struct nfs_oracle o;
-    nfs_argop4 first;
+    nfs_argop4 first = {0};
 
     if (!nfs_oracle_decode(&o, "zdr_COMPOUND4args", args, len, &decoded))
         fail_msg("libnfs does not take our %s", nfs4_op_name(op));
@@ -300,7 +300,9 @@ static void write_leaves_its_data_to_the_caller(void **state)
     assert_int_equal(bytes, ARGS_AT + b.len);
     assert_memory_equal(buf + ARGS_AT, b.bytes, b.len);
     assert_int_equal(test_word_at(buf), 0x80000000u | (bytes - 4 + 8)); /* 5 bytes and padding */
-    memcpy(buf + bytes, "hello\0\0\0", 8);
+    static const uint8_t hello[] = {'h', 'e', 'l', 'l', 'o', 0, 0, 0};
+
+    memcpy(buf + bytes, hello, sizeof(hello));
     COMPOUND4args decoded = {0};
     struct nfs_oracle o;
 
@@ -426,7 +428,7 @@ static void every_reply_is_read_exactly(void **state)
 
     for (size_t i = 0; i < REPLIES; i++) {
         const struct reply *reply = &replies[i];
-        struct nfs4_result result;
+        struct nfs4_result result = {0};
         struct build b;
 
         build_reply(&b, reply);
