@@ -221,6 +221,8 @@ static int prepare_all(struct course *course)
                                              .over = all_over};
     course->events = (struct events){.json = options->json, .start_ns = loop_clock_ns()};
     course->faults = memory_zeroed(options->count, sizeof(*course->faults));
+    course->context.faults = course->faults;
+    course->context.count = options->count;
     for (size_t i = 0; i < options->count; i++) {
         course->faults_count++;
         if (fault_prepare(&course->faults[i], &course->context, i, &options->specs[i]) != 0)

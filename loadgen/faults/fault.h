@@ -35,6 +35,8 @@
 
 /* What the faults of one command share. */
 struct fault_context {
+    struct fault *faults;
+    size_t count;
     struct loop *loop;
     struct journal *journal;
     struct events *events;

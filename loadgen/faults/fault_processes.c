@@ -12,16 +12,52 @@
 
 /* ---------------------------------------------------------------- pause */
 
+static bool holds(const struct fault *fault, pid_t pid)
+{
+    for (size_t i = 0; i < fault->held_count; i++) {
+        if (fault->held[i].pid == pid)
+            return true;
+    }
+    return false;
+}
+
+static bool stopping(const struct fault *fault)
+{
+    return fault->state == FAULT_ACTIVE &&
+           (fault->spec.kind == FAULT_PAUSE || (fault->spec.kind == FAULT_CPU && !fault->grouped));
+}
+
+/* A fault of the same command stops some of what this one holds: each would end what the other
+ * does. */
+static bool stopped_by_another(const struct fault *fault)
+{
+    for (size_t i = 0; i < fault->context->count; i++) {
+        const struct fault *other = &fault->context->faults[i];
+
+        for (size_t j = 0; other != fault && stopping(other) && j < fault->held_count; j++) {
+            if (holds(other, fault->held[j].pid))
+                return true;
+        }
+    }
+    return false;
+}
+
 /* Somebody else's stop is neither ours to make longer nor to end. */
 static enum fault_begun hold_running(struct fault *fault)
 {
     if (target_gone(&fault->target))
         return FAULT_TARGET_GONE;
+    fault_hold(fault);
+    if (stopped_by_another(fault)) {
+        fault_release(fault);
+        fault_tell(fault, "skipped", "another fault of this command stops the process now");
+        return FAULT_SKIPPED;
+    }
     if (target_stopped(&fault->target)) {
+        fault_release(fault);
         fault_tell(fault, "skipped", "the process was stopped already, by somebody else");
         return FAULT_SKIPPED;
     }
-    fault_hold(fault);
     return fault_note_held(fault) ? FAULT_BEGUN : FAULT_FAILED;
 }
 

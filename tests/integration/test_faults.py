@@ -209,6 +209,17 @@ def test_a_stop_of_somebody_else_is_kept(fault, service):
     assert service.state() == "T"
 
 
+@pytest.mark.parametrize("second", ["pause,pid={},for=60s", "cpu,pid={},means=duty,for=60s"])
+def test_a_stop_of_the_same_command_is_kept(fault, service, second):
+    one = fault(f"pause,pid={service.pid},for=60s", second.format(service.pid))
+    one.wait_event("skipped")
+    process.wait_until(lambda: service.state() == "T", "the service stands still")
+    assert [(event["event"], event["fault"]) for event in one.events() if "fault" in event] == [("begin", 0), ("skipped", 1)]
+    one.process.send_signal(signal.SIGTERM)
+    assert one.wait() == 0
+    assert service.goes_on()
+
+
 def test_kill_and_restart(fault, folder, closing):
     victim = closing(Service())
     told = os.path.join(process.scratch(), "pid")
