@@ -3,6 +3,7 @@
  * spillload: load for HTTP and NFS servers, and what is done with its results. Here the command is
  * chosen; each is in commands/. Without a command's name the arguments are those of `run`.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -43,11 +44,19 @@ static void list_commands(FILE *out)
         fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
 }
 
-int main(int argc, char **argv)
+/* What was printed has to have arrived: a full disk is no success. */
+static int told(int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    fprintf(stderr, "spillload: standard output: %s\n", strerror(errno ? errno : EIO));
+    return status ? status : 1;
+}
+
+static int run_command(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "";
 
-    standard_streams_guard();
     if (strcmp(word, "help") == 0 || strcmp(word, "--help") == 0) {
         const struct command *command = argc > 2 ? find_command(argv[2]) : NULL;
         char *help[] = {argv[0], (char[]){"--help"}, NULL};
@@ -71,4 +80,11 @@ int main(int argc, char **argv)
     fprintf(stderr, "spillload: there is no command '%s'\n", word);
     list_commands(stderr);
     return 2;
+}
+
+int main(int argc, char **argv)
+{
+    standard_streams_guard();
+    errno = 0;
+    return told(run_command(argc, argv));
 }

@@ -10,6 +10,7 @@
 #include "loadgen/arrival/trace_shapes.h"
 #include "loadgen/base/units.h"
 #include "loadgen/commands/commands.h"
+#include "loadgen/embedded/embedded.h"
 
 #define CHART_COLUMNS  72
 #define CHART_ROWS     12
@@ -31,7 +32,7 @@ static void usage(FILE *out)
     fputs(
         "usage: spillload trace make NAME [--seed N] [--length TIME] [--peak RATE] [--output "
         "FILE]\n"
-        "       spillload trace show FILE\n"
+        "       spillload trace show FILE|NAME\n"
         "\n"
         "make writes a trace of rates in one of the shapes below, to stdout or a file; show tells\n"
         "how many requests a trace holds and draws it. A flow replays a trace with trace=FILE.\n"
@@ -229,11 +230,13 @@ static int show(int argc, char **argv)
 {
     char error[TRACE_ERROR_BYTES];
     char text[DURATION_BYTES];
+    struct embedded_file file;
     struct trace trace;
 
     if (argc != 2)
         return complain("show", argc > 2 ? argv[2] : "", "one file");
-    if (trace_read(argv[1], &trace, error) != 0) {
+    if (embedded_trace(argv[1], &file) ? trace_parse(file.text, file.length, &trace, error)
+                                       : trace_read(argv[1], &trace, error)) {
         fprintf(stderr, "spillload trace: %s\n", error);
         return 1;
     }

@@ -101,7 +101,7 @@ void results_destroy(struct results *results)
 static void begin_flow(struct summary_flow *out, const struct flow *flow)
 {
     memcpy(out->name, flow->spec.name, sizeof(out->name));
-    out->protocol = flow->spec.protocol;
+    out->protocol = summary_protocol_of(&flow->spec);
     out->open_loop = flow->spec.open_loop;
     out->concurrency = flow->spec.concurrency;
 }

@@ -78,8 +78,8 @@ void table_print(FILE *out, const struct summary *summary)
     for (size_t i = 0; i < summary->flows_count; i++) {
         const struct summary_flow *flow = &summary->flows[i];
 
-        fprintf(out, "%-16s %-5s %10.1f %10.1f", flow->name, summary_protocol_name(flow->protocol),
-                flow->offered_per_s, flow->throughput_per_s);
+        fprintf(out, "%-16s %-5s %10.1f %10.1f", flow->name, flow->protocol, flow->offered_per_s,
+                flow->throughput_per_s);
         latency_cells(out, flow->total);
         kind_rows(out, flow, summary->measured_s);
         further(out, flow);

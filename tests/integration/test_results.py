@@ -407,3 +407,20 @@ def test_an_interrupted_sweep_keeps_the_steps_before(service):
 def test_a_wrong_sweep_is_status_2(arguments, message):
     done = spillload("sweep", *arguments, check=False)
     assert done.returncode == 2 and message in done.stderr
+
+
+@pytest.mark.parametrize("words", [["help"], ["profiles"], ["profiles", "square-wave"], ["trace", "show", "big-spike"]])
+def test_words_that_do_not_arrive_are_no_success(words):
+    with open("/dev/full", "w", encoding="ascii") as full:
+        done = subprocess.run([process.program(SPILLLOAD), *words], check=False, stdout=full, stderr=subprocess.PIPE, text=True,
+                              timeout=60)
+    assert done.returncode == 1
+    assert "standard output: No space left on device" in done.stderr
+
+
+def test_the_protocol_is_told_as_it_was(service):
+    path = new_path("protocol")
+    spillload("--flow", f"name=a,proto=h2c,target={service.http},concurrency=1", "--flow", f"name=b,target={service.http},concurrency=1",
+              "--duration", "300ms", "--json", path, check=False)
+    with open(path) as file:
+        assert [flow["proto"] for flow in json.load(file)["flows"]] == ["h2c", "http"]

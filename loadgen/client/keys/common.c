@@ -139,7 +139,8 @@ static int check_retries(struct flow_spec *spec, char *error)
 static int check_sent(struct flow_spec *spec, char *error)
 {
     if (!spec->has_target)
-        return key_complain(error, "target=HOST:PORT is missing");
+        return key_complain(error, "target=HOST:PORT is missing (--target gives it to every flow "
+                                   "without one)");
     if (spec->concurrency == 0)
         spec->concurrency = 1024;
     if (spec->connections > spec->concurrency)

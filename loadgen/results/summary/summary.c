@@ -52,6 +52,7 @@ struct summary_flow *summary_add_flow(struct summary *summary)
     struct summary_flow *flow = &summary->flows[count - 1];
 
     memset(flow, 0, sizeof(*flow));
+    flow->protocol = summary_protocols[0];
     flow->total = summary_meter_create();
     return flow;
 }
@@ -107,9 +108,16 @@ const struct summary_flow *summary_find(const struct summary *summary, const cha
     return NULL;
 }
 
-const char *summary_protocol_name(enum flow_protocol protocol)
+const char *const summary_protocols[] = {"http", "https", "h2",    "h2c",
+                                         "nfs",  "nfs4",  "nfs41", NULL};
+
+const char *summary_protocol_of(const struct flow_spec *spec)
 {
-    return protocol == FLOW_NFS ? "nfs" : "http";
+    if (spec->protocol == FLOW_NFS)
+        return summary_protocols[4 + spec->nfs.version];
+    if (spec->http.version == FLOW_HTTP_2)
+        return summary_protocols[spec->http.tls ? 2 : 3];
+    return summary_protocols[spec->http.tls ? 1 : 0];
 }
 
 void summary_machine(struct summary *summary)

@@ -65,7 +65,7 @@ struct summary_kind {
 
 struct summary_flow {
     char name[FLOW_NAME_BYTES];
-    enum flow_protocol protocol;
+    const char *protocol; /* one of summary_protocols */
     bool open_loop;
     uint64_t concurrency;
     uint64_t offered;
@@ -135,7 +135,9 @@ struct summary_kind *summary_kind(struct summary_flow *flow, const char *name);
 /* NULL when there is none. */
 const struct summary_flow *summary_find(const struct summary *summary, const char *name);
 
-const char *summary_protocol_name(enum flow_protocol protocol);
+/* "http", "https", "h2", "h2c", "nfs" (version 3), "nfs4" (4.0), "nfs41"; NULL at their end. */
+extern const char *const summary_protocols[];
+const char *summary_protocol_of(const struct flow_spec *spec);
 
 /* Host, kernel and processors of this machine. */
 void summary_machine(struct summary *summary);

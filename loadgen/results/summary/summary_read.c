@@ -254,11 +254,15 @@ static void read_protocol(struct reader *reader, const json_t *json, struct summ
 
     get_text(reader, json, "proto", protocol, sizeof(protocol));
     get_text(reader, json, "loop", loop, sizeof(loop));
-    if (strcmp(protocol, "http") != 0 && strcmp(protocol, "nfs") != 0)
-        fail(reader, "proto must be http or nfs");
+    flow->protocol = NULL;
+    for (int i = 0; summary_protocols[i]; i++) {
+        if (strcmp(protocol, summary_protocols[i]) == 0)
+            flow->protocol = summary_protocols[i];
+    }
+    if (!flow->protocol)
+        fail(reader, "proto must be http, https, h2, h2c, nfs, nfs4 or nfs41");
     if (strcmp(loop, "open") != 0 && strcmp(loop, "closed") != 0)
         fail(reader, "loop must be open or closed");
-    flow->protocol = protocol[0] == 'n' ? FLOW_NFS : FLOW_HTTP;
     flow->open_loop = loop[0] == 'o';
 }
 

@@ -135,7 +135,7 @@ static json_t *flow_json(const struct summary_flow *flow)
     json_t *object = json_pack(
         "{s:o, s:s, s:s, s:o, s:o, s:o, s:f, s:f, s:f, s:f, s:o, s:o, s:f, s:o, s:o, s:o, s:o, "
         "s:o}",
-        "name", json_text(flow->name), "proto", summary_protocol_name(flow->protocol), "loop",
+        "name", json_text(flow->name), "proto", flow->protocol, "loop",
         flow->open_loop ? "open" : "closed", "concurrency", whole(flow->concurrency), "offered",
         whole(flow->offered), "completed", whole(flow->completed), "offered_per_s",
         flow->offered_per_s, "throughput_per_s", flow->throughput_per_s, "bytes_in_per_s",

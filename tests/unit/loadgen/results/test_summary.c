@@ -110,7 +110,7 @@ static void what_was_written_is_read_back(void **state)
     struct summary_flow *flow = &written.flows[0];
 
     name_flow(flow, "gold");
-    flow->protocol = FLOW_NFS;
+    flow->protocol = summary_protocols[5];
     flow->open_loop = true;
     flow->concurrency = 12;
     for (uint64_t i = 0; i < 1000; i++)
@@ -146,7 +146,7 @@ static void what_was_written_is_read_back(void **state)
     const struct summary_flow *back = &read.flows[0];
 
     assert_string_equal(back->name, "gold");
-    assert_true(back->protocol == FLOW_NFS && back->open_loop && back->concurrency == 12);
+    assert_true(back->protocol == summary_protocols[5] && back->open_loop && back->concurrency == 12);
     assert_memory_equal(back->total->outcomes, flow->total->outcomes,
                         sizeof(flow->total->outcomes));
     same_histogram(&back->total->latency, &flow->total->latency);
