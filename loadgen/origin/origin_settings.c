@@ -125,10 +125,13 @@ static const struct {
     [ORIGIN_SETTING_DISTRIBUTION] = {"distribution", read_distribution,
                                      "one of fixed, exponential, uniform, bimodal"},
     [ORIGIN_SETTING_WORK] = {"work", read_work, "wait or cpu"},
-    [ORIGIN_SETTING_SCHEDULE] = {"schedule", read_schedule,
-                                 "steps as 100%:10s 50%:10s 100%, 8:1m 2:1m repeat or none"},
+    [ORIGIN_SETTING_SCHEDULE] =
+        {"schedule", read_schedule,
+         "steps of 1ms at least, as 100%:10s 50%:10s 100%, 8:1m 2:1m repeat "
+         "or none"},
     [ORIGIN_SETTING_STALL] = {"stall", read_stall,
-                              "every=10s,for=500ms (longer apart than they last) or none"},
+                              "every=10s,for=500ms (1ms apart at least, and longer than they last) "
+                              "or none"},
     [ORIGIN_SETTING_ERROR] = {"error", read_error,
                               "shares as 1%, 1%:503, 0.5%:reset, 2%:nfs=JUKEBOX, up to 8 of them "
                               "with commas between and no more than 100% in all, or none"},

@@ -15,6 +15,8 @@
 #define NOTHING          "none"
 #define SHARE_MAX        100.0
 #define TIME_FACTOR_MOST 1e9
+/* Shorter ones that come again would take longer to carry out than they last. */
+#define LEAST_TIME_NS 1000000ULL
 
 /* ---------------------------------------------------------------- text */
 
@@ -47,7 +49,8 @@ static int read_step(char *text, struct schedule_step *out)
     out->length_ns = UINT64_MAX;
     if (colon) {
         *colon = '\0';
-        if (units_parse_duration_ns(colon + 1, &out->length_ns) != 0 || out->length_ns == 0)
+        if (units_parse_duration_ns(colon + 1, &out->length_ns) != 0 ||
+            out->length_ns < LEAST_TIME_NS)
             return -EINVAL;
     }
     return read_capacity(text, out);
@@ -115,7 +118,8 @@ int stalls_read(const char *text, struct stalls *out)
         if (!value || units_parse_duration_ns(strchr(word, '=') + 1, value) != 0)
             return -EINVAL;
     }
-    if (*text || stalls.length_ns == 0 || stalls.every_ns <= stalls.length_ns)
+    if (*text || stalls.length_ns == 0 || stalls.every_ns <= stalls.length_ns ||
+        stalls.every_ns < LEAST_TIME_NS)
         return -EINVAL;
     *out = stalls;
     return 0;

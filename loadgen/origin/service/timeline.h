@@ -13,7 +13,8 @@
  *   400/s:30s 100/s:30s repeat                all slots, the service times multiplied so that
  *                                             slots / mean is this rate
  *
- * Without "repeat" the last step stays whether or not it has a time. "none" is no schedule.
+ * Without "repeat" the last step stays whether or not it has a time. "none" is no schedule. A step
+ * lasts 1 ms at least, and stalls are as far apart.
  *
  * Stalls as text: "every=10s,for=500ms": the first one begins 10 s from when it was set; "none".
  */

@@ -100,6 +100,8 @@ static void wrong_schedules_are_refused(void **state)
         "x",
         "50%:10",
         "50:0s",
+        "50%:1ns 25%:1ns repeat",
+        "50%:999us 25%:1ms repeat",
         "50% 20%:1s",
         "repeat",
         "8:1s 2 repeat",
@@ -131,6 +133,8 @@ static void stalls_are_read(void **state)
                                         "every=1s,for=2s",
                                         "every=1s,for=0",
                                         "every=1,for=1ms",
+                                        "every=2ns,for=1ns",
+                                        "every=999us,for=1us",
                                         "odd=1s,for=1ms"};
     struct stalls stalls;
 
