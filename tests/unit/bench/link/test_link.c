@@ -4,7 +4,10 @@
  * time, and the admission policies against their published shapes over five seeds.
  *
  * Published, at 20 Mb/s (Novak and Kasera, tables 2.1 and 2.2): drop CoDel 30.8 ms, 99.7 % used,
- * 9.7 % dropped, PIE 25.8, 99.8, 9.9; ECN CoDel 24.2, 99.9, 30.7 marked, PIE 28.1, 99.8, 37.1.
+ * 9.7 % dropped, PIE 25.8, 99.8, 9.9; ECN CoDel 24.2, 99.9, 30.7 marked, PIE 28.1, 99.8, 37.1. The
+ * initial window was not published: 3 segments (RFC 3390) is the one of 1, 2, 3, 4 and 10 taken
+ * here. Delays, use and drops come out as published, nearly; marks are about half of theirs for
+ * CoDel and PIE. The bounds below hold these results where they are.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -243,9 +246,9 @@ static void policies_have_their_published_shapes(void **state)
         {ADMIT_PIE, true, 1, 20, 30, 99.5, 14, 40},
         {ADMIT_DUK_LITERAL, false, 1, 4.7, 16, 97, 12, 18},
         {ADMIT_DUK_LITERAL, true, 1, 33, 144, 99.5, 5, 40},
-        /* The drained form: 12.1 ms, 99.7 %, 44 % marked. The request form with one slot has the
-         * delay and the marks and not all of the use; with the packets of half a round trip as its
-         * slots, both. */
+        /* The drained form was 12.1 ms, 99.7 % used, 44 % marked; DUK was published with drops as
+         * 1.0 ms, 98.5 %, 17 %. The request form with one slot has the delay and leaves more of the
+         * link unused. 42 slots, half a round trip's packets, was the best of seven tried. */
         {ADMIT_DUK, true, 1, 9, 16, 94, 38, 52},
         {ADMIT_DUK, true, 42, 10, 19, 97.5, 32, 44},
         {ADMIT_DUK, false, 1, 0.5, 5, 80, 14, 23},
