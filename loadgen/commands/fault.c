@@ -180,7 +180,7 @@ static void reap(struct loop_timer *timer)
     for (size_t i = 0; i < course->faults_count; i++) {
         struct fault *fault = &course->faults[i];
 
-        if (fault->spec.kind == FAULT_KILL && fault->times_done)
+        if (fault->spec.kind == FAULT_KILL && fault->times_done && !fault->trial)
             waitpid(fault->spec.pid, NULL, WNOHANG);
     }
     loop_timer_set(&course->loop, timer, loop_clock_ns() + NS_PER_S / 10);
@@ -363,6 +363,9 @@ static int read_faults(struct options *options, int count, char **texts)
         if (fault_spec_parse(texts[i], &options->specs[options->count], error) != 0)
             return wrong(texts[i], error);
         options->count++;
+        /* A run warns instead, at its end: its limit is none that its user wrote. */
+        if (!options->by_stdin && options->specs[options->count - 1].at_ns >= options->limit_ns)
+            return wrong(texts[i], "at= is not before the limit, which ends all: raise --limit");
     }
     if (options->undo && options->count)
         return wrong("--undo", "takes no faults");

@@ -73,6 +73,8 @@ struct fault {
     struct target target;
     struct target held[FAULT_MAX_HELD]; /* the processes it is done to this time */
     size_t held_count;
+    pid_t trial; /* kill: the shell of restart=, while it is on trial */
+    uint64_t trial_until_ns;
     bool grouped; /* cpu: our control group is there */
     bool moved;   /* and the processes are in it */
     struct cgroup cgroup;

@@ -2,13 +2,17 @@
 /* What is done to processes: pause, kill, and processor time by control group or duty cycle. */
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "loadgen/faults/fault_kinds.h"
 
 #define DUTY_PERIOD_NS 10000000ULL
 #define ENDED_POLL_NS  5000000ULL
 #define ENDED_LIMIT_NS 5000000000ULL
+#define TRIAL_POLL_NS  10000000ULL
+#define TRIAL_LIMIT_NS 1000000000ULL
 
 /* ---------------------------------------------------------------- pause */
 
@@ -102,8 +106,40 @@ static enum fault_begun kill_begin(struct fault *fault)
     return FAULT_BEGUN;
 }
 
+static void begin_trial(struct fault *fault, pid_t started)
+{
+    uint64_t next_ns = fault->due_ns + fault->spec.every_ns;
+
+    fault->trial = started;
+    fault->trial_until_ns = loop_clock_ns() + TRIAL_LIMIT_NS;
+    if (fault->spec.every_ns && next_ns < fault->trial_until_ns)
+        fault->trial_until_ns = next_ns;
+}
+
+/* True when it is over: the command has ended, or stays. One that ends well has started a service
+ * in the background. */
+static bool trial_over(struct fault *fault)
+{
+    int status = 0;
+    bool ended = waitpid(fault->trial, &status, WNOHANG) == fault->trial;
+
+    if (!ended && loop_clock_ns() < fault->trial_until_ns)
+        return false;
+    fault->trial = 0;
+    if (ended && status != 0) {
+        fprintf(stderr, "spillload fault: restart: '%s' ended at once with %s %d; is it right?\n",
+                fault->spec.restart, WIFSIGNALED(status) ? "signal" : "status",
+                WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+        fault->context->failed = true;
+    }
+    return true;
+}
+
 static bool kill_end(struct fault *fault, uint64_t *again_ns)
 {
+    *again_ns = TRIAL_POLL_NS;
+    if (fault->trial)
+        return trial_over(fault);
     uint64_t overdue_ns = loop_clock_ns() - fault->due_ns;
 
     if (fault->spec.restart && !target_gone(&fault->target) &&
@@ -121,7 +157,9 @@ static bool kill_end(struct fault *fault, uint64_t *again_ns)
             fault->target.pidfd = -1;
     }
     fault_tell(fault, "end", started ? "started again" : NULL);
-    return true;
+    if (started)
+        begin_trial(fault, started);
+    return started == 0;
 }
 
 const struct fault_kind_actions fault_kill_actions = {

@@ -232,6 +232,20 @@ def test_kill_and_restart(fault, folder, closing):
     os.kill(second, signal.SIGKILL)
 
 
+@pytest.mark.parametrize("command, status", [("/nonexistent/server", 127), ("exit 3", 3)])
+def test_a_restart_that_fails_is_told(fault, closing, command, status):
+    victim = closing(Service())
+    one = fault(f"kill,pid={victim.pid},restart={command}")
+    assert one.wait() == 1
+    assert f"'{command}' ended at once with status {status}" in one.process.log()
+
+
+def test_a_restart_in_the_background_is_none_that_failed(fault, closing):
+    victim = closing(Service())
+    one = fault(f"kill,pid={victim.pid},restart=sleep 0.01 & exit 0")
+    assert one.wait() == 0, one.process.log()
+
+
 def test_a_target_that_ended(fault, service):
     one = fault(f"pause,pid={service.pid},at=200ms,for=100ms,every=200ms", "--hold", stdin=subprocess.PIPE)
     one.wait_event("ready")
@@ -433,7 +447,7 @@ def test_other_users_need_force(folder, closing):
 
 def test_a_wrong_command_line(folder):
     for arguments in [["pause"], ["pause,pid=1,loss=1%"], ["--limit=1", "memory"], ["--undo", "memory"], [],
-                      ["--journal=x", "memory"]]:
+                      ["--journal=x", "memory"], ["memory,at=11m"], ["--limit=2s", "memory,bytes=1MiB,at=2s"]]:
         done = run_fault(folder, *arguments, check=False)
         assert done.returncode == 2 and "--help" in done.stderr, (arguments, done.stderr)
 
