@@ -75,4 +75,9 @@ struct nfs_caller {
     void (*issue)(struct nfs_caller *caller, struct nfs_call *call);
 };
 
+#define NFS_CALL_PROBLEM_BYTES 64
+
+/* What went wrong with a call that failed for good; status 0: it brought no readable reply. */
+const char *nfs_call_problem(uint32_t status, char text[NFS_CALL_PROBLEM_BYTES]);
+
 #endif

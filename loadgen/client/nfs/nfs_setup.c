@@ -76,6 +76,7 @@ static void no_set(struct nfs_setup *setup)
 static void root_called(struct nfs_setup *setup)
 {
     struct nfs_call *call = &setup->call;
+    char problem[NFS_CALL_PROBLEM_BYTES];
     const char *root = setup->set.spec.root + setup->root_offset;
     size_t name = strcspn(root, "/");
     struct nfs_handle directory = call->handle;
@@ -86,9 +87,8 @@ static void root_called(struct nfs_setup *setup)
         else
             no_set(setup);
     } else if (call->error && call->error != -EEXIST) {
-        nfs_setup_fail(setup, "%s of %s: NFS status %u",
-                       call->kind == NFS_CALL_MKDIR ? "MKDIR" : "LOOKUP", setup->set.spec.root,
-                       call->status);
+        nfs_setup_fail(setup, "%s of %s: %s", call->kind == NFS_CALL_MKDIR ? "MKDIR" : "LOOKUP",
+                       setup->set.spec.root, nfs_call_problem(call->status, problem));
     } else if (call->error == -EEXIST || call->found.length == 0) {
         issue(setup, NFS_CALL_LOOKUP, &directory, root, name);
     } else if (root[name]) {
@@ -107,6 +107,7 @@ static void root_called(struct nfs_setup *setup)
 static void marker_called(struct nfs_setup *setup)
 {
     struct nfs_call *call = &setup->call;
+    char problem[NFS_CALL_PROBLEM_BYTES];
     char differs[FILESET_PROBLEM_BYTES];
 
     if (call->error == -ENOENT) {
@@ -115,9 +116,9 @@ static void marker_called(struct nfs_setup *setup)
         else
             no_set(setup);
     } else if (call->error) {
-        nfs_setup_fail(setup, "%s of %s/%s: NFS status %u",
-                       call->kind == NFS_CALL_READ ? "READ" : "LOOKUP", setup->set.spec.root,
-                       FILESET_MARKER_NAME, call->status);
+        nfs_setup_fail(setup, "%s of %s/%s: %s", call->kind == NFS_CALL_READ ? "READ" : "LOOKUP",
+                       setup->set.spec.root, FILESET_MARKER_NAME,
+                       nfs_call_problem(call->status, problem));
     } else if (call->kind == NFS_CALL_LOOKUP) {
         struct nfs_handle found = call->found;
 
@@ -143,11 +144,12 @@ static void marker_called(struct nfs_setup *setup)
 static void mark_called(struct nfs_setup *setup)
 {
     struct nfs_call *call = &setup->call;
+    char problem[NFS_CALL_PROBLEM_BYTES];
 
     if (call->error || (call->kind == NFS_CALL_WRITE && call->count != call->bytes)) {
-        nfs_setup_fail(setup, "%s of %s/%s: NFS status %u",
-                       call->kind == NFS_CALL_WRITE ? "WRITE" : "CREATE", setup->set.spec.root,
-                       FILESET_MARKER_NAME, call->status);
+        nfs_setup_fail(setup, "%s of %s/%s: %s", call->kind == NFS_CALL_WRITE ? "WRITE" : "CREATE",
+                       setup->set.spec.root, FILESET_MARKER_NAME,
+                       nfs_call_problem(call->status, problem));
     } else if (call->kind == NFS_CALL_WRITE) {
         setup->share->state = NFS_SHARE_THERE;
         if (setup->share->versions)

@@ -33,6 +33,7 @@ static void finished(struct nfs_setup_unit *unit)
 static void failed(struct nfs_setup_unit *unit, const char *what, int error, uint32_t status)
 {
     char path[FILESET_PATH_BYTES];
+    char problem[NFS_CALL_PROBLEM_BYTES];
     const struct fileset *set = &unit->setup->set;
 
     if (nfs_setup_may_mend(error)) {
@@ -46,7 +47,8 @@ static void failed(struct nfs_setup_unit *unit, const char *what, int error, uin
         fileset_file_path(set, unit->key - set->directories, path);
     else
         fileset_directory_path(set, unit->key, path);
-    nfs_setup_fail(unit->setup, "%s of %s/%s: NFS status %u%s", what, set->spec.root, path, status,
+    nfs_setup_fail(unit->setup, "%s of %s/%s: %s%s", what, set->spec.root, path,
+                   nfs_call_problem(status, problem),
                    error == -ENOENT && !unit->setup->make
                        ? ": the set is damaged; remove its marker " FILESET_MARKER_NAME
                          " to have it made anew"

@@ -40,13 +40,14 @@ static void file_called(struct nfs_call *call)
 {
     struct nfs3_wire *wire = (void *)((char *)call - offsetof(struct nfs3_wire, file_call));
     struct flow *flow = wire->flow;
+    char problem[NFS_CALL_PROBLEM_BYTES];
 
     if (wire->ending)
         return;
     if (call->error) {
         if (!wire->complained && call->error != -ECONNRESET)
-            fprintf(stderr, "spillload: flow %s: looking up the file %s: NFS status %u\n",
-                    flow->spec.name, flow->spec.nfs.file, call->status);
+            fprintf(stderr, "spillload: flow %s: looking up the file %s: %s\n", flow->spec.name,
+                    flow->spec.nfs.file, nfs_call_problem(call->status, problem));
         wire->complained |= call->error != -ECONNRESET;
         loop_timer_set(wire->loop, &wire->file_timer, loop_clock_ns() + FILE_AGAIN_NS);
         return;
