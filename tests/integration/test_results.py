@@ -312,6 +312,12 @@ def test_pictures_of_runs(runs, kind):
     assert (int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")) == (800, 400)
 
 
+def test_a_run_of_a_moment_has_a_picture(service):
+    picture = new_path("moment.svg")
+    spillload("plot", "time", load(service.http, duration="50ms", rate="1000/s")[1], "-o", picture)
+    assert xml.etree.ElementTree.parse(picture).getroot().tag.endswith("svg")
+
+
 def test_plot_says_what_is_wrong(runs):
     for arguments, status, message in [
             (["pie", runs[0], "-o", "x.png"], 2, "expected a kind"),

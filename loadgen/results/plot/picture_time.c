@@ -51,7 +51,7 @@ static void write_data(const struct picture *picture, size_t file, const struct 
         double bad = (double)(second->refused + second->errors) / second->length_s;
         double value_ms = response_ms(second, picture->metric);
 
-        if (second->length_s < LEAST_SECOND_S)
+        if (second->length_s < LEAST_SECOND_S && flow->seconds_count > 1)
             continue;
         fprintf(picture->script, "%.6g %.6g ", second->time_s - second->length_s / 2,
                 (double)second->done / second->length_s);
