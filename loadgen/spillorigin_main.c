@@ -108,6 +108,11 @@ static int read_setting(struct command *command, enum origin_setting setting, co
     }
     if (origin_setting_read(&command->options.settings, setting, text) == 0)
         return 0;
+    if (strncmp(value, "list:", 5) == 0 && *distribution_list_problem()) {
+        fprintf(stderr, "spillorigin: --%s: %s\n", origin_setting_name(setting),
+                distribution_list_problem());
+        return 2;
+    }
     return bad_option(origin_setting_name(setting), value, origin_setting_expected(setting));
 }
 

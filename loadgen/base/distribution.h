@@ -70,6 +70,10 @@ int distribution_parse(const char *name, enum distribution_kind *out);
  * negative errno of reading it. `out` is untouched on errors. */
 int distribution_read(const char *text, enum distribution_unit unit, struct distribution *out);
 
+/* What was wrong with the list of the last distribution_read() that failed on one, with the file's
+ * name and the line; "" when the last one failed otherwise. */
+const char *distribution_list_problem(void);
+
 const char *distribution_name(enum distribution_kind kind);
 
 /* Writes the text form into a buffer of DISTRIBUTION_TEXT_BYTES; returns it. */

@@ -23,6 +23,10 @@ static const char *const names[DISTRIBUTION_KINDS] = {
     [DISTRIBUTION_LIST] = "list",
 };
 
+/* Of a list: longer lines hold no value, and more values are no list that anybody wrote. */
+#define LINE_BYTES  256
+#define MOST_VALUES 10000000U
+
 /* Lists that were read, so that each stays reachable for as long as the program runs. */
 struct kept_list {
     struct kept_list *next;
@@ -67,29 +71,60 @@ static bool parse_shape(const char *text, double most, double *out)
     return end != text && *end == '\0' && *out > 0 && *out <= most;
 }
 
-static int read_values(FILE *file, enum distribution_unit unit, uint64_t **values, size_t *count)
-{
-    char *line = NULL;
-    size_t line_size = 0;
-    size_t capacity = 0;
-    int error = 0;
+static char list_problem[DISTRIBUTION_TEXT_BYTES];
 
-    while (error == 0 && getline(&line, &line_size, file) >= 0) {
+const char *distribution_list_problem(void)
+{
+    return list_problem;
+}
+
+static int complain(int error, const char *path, const char *what)
+{
+    snprintf(list_problem, sizeof(list_problem), "%.300s: %s", path, what);
+    return error;
+}
+
+static int complain_of_line(const char *path, size_t number, enum distribution_unit unit)
+{
+    char what[96];
+
+    snprintf(what, sizeof(what), "line %zu: expected a %s", number,
+             unit == DISTRIBUTION_NS ? "time, as 10ms" : "size, as 4KiB");
+    return complain(-EINVAL, path, what);
+}
+
+/* A line at a time into a buffer that no file can make grow. */
+static int read_values(FILE *file, const char *path, enum distribution_unit unit, uint64_t **values,
+                       size_t *count)
+{
+    char line[LINE_BYTES];
+    size_t number = 0;
+    size_t capacity = 0;
+
+    while (fgets(line, sizeof(line), file)) {
         char *text = line + strspn(line, " \t\r\n");
 
+        number++;
+        if (!strchr(line, '\n') && !feof(file))
+            return complain_of_line(path, number, unit);
         text[strcspn(text, " \t\r\n")] = '\0';
         if (*text == '\0' || *text == '#')
             continue;
+        if (*count == MOST_VALUES)
+            return complain(-EINVAL, path, "more than ten million values");
         if (*count == capacity) {
             capacity = capacity ? 2 * capacity : 256;
             *values = memory_grow(*values, capacity * sizeof(**values));
         }
-        error = parse_value(text, unit, &(*values)[(*count)++]);
+        if (parse_value(text, unit, &(*values)[(*count)++]) != 0)
+            return complain_of_line(path, number, unit);
     }
-    free(line);
-    if (ferror(file))
-        return errno ? -errno : -EIO;
-    return error || *count == 0 ? -EINVAL : 0;
+    if (ferror(file)) {
+        int error = errno ? errno : EIO;
+
+        return complain(-error, path, strerror(error));
+    }
+    return *count == 0 ? complain(-EINVAL, path, "no value in it") : 0;
 }
 
 static int read_list(const char *path, enum distribution_unit unit, struct distribution *out)
@@ -99,9 +134,12 @@ static int read_list(const char *path, enum distribution_unit unit, struct distr
     double sum = 0;
     FILE *file = fopen(path, "re");
 
-    if (!file)
-        return -errno;
-    int error = read_values(file, unit, &values, &count);
+    if (!file) {
+        int reason = errno;
+
+        return complain(-reason, path, strerror(reason));
+    }
+    int error = read_values(file, path, unit, &values, &count);
 
     (void)fclose(file);
     if (error) {
@@ -181,6 +219,7 @@ int distribution_read(const char *text, enum distribution_unit unit, struct dist
 
     if (length >= sizeof(copy))
         return -EINVAL;
+    list_problem[0] = '\0';
     if (strncmp(text, "list:", 5) == 0)
         return read_list(text + 5, unit, out);
     memcpy(copy, text, length + 1);

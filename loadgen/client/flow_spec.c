@@ -150,8 +150,11 @@ int flow_spec_set(struct flow_spec *spec, enum flow_use use, const char *key, co
     assert(number < 64 * FLOW_KEY_WORDS);
     if (is_given(spec, number) && !found->repeats)
         return key_complain(error, "%s is there twice; leave one of them out", key);
-    if (!found->set(spec, value))
+    if (!found->set(spec, value)) {
+        if (strstr(value, "list:") && *distribution_list_problem())
+            return key_complain(error, "%.32s: %s", key, distribution_list_problem());
         return key_complain(error, "%.32s=%.64s: expected %s", key, value, found->expected);
+    }
     spec->given[number / 64] |= UINT64_C(1) << number % 64;
     return 0;
 }

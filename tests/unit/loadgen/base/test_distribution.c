@@ -385,6 +385,47 @@ static void a_list_gives_its_values_in_turn(void **state)
     unlink(path);
 }
 
+static void what_is_wrong_with_a_list_is_said(void **state)
+{
+    static const struct {
+        const char *contents;
+        const char *problem;
+    } rows[] = {
+        {"1ms\nsoon\n", "line 2: expected a time"},
+        {"# nothing\n\n", "no value in it"},
+        {"1ms", NULL},
+    };
+    struct distribution out;
+    char path[] = "/tmp/spillload-list-XXXXXX";
+    char text[64];
+    int fd = mkstemp(path);
+
+    (void)state;
+    assert_true(fd >= 0);
+    snprintf(text, sizeof(text), "list:%s", path);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_int_equal(ftruncate(fd, 0), 0);
+        assert_int_equal(pwrite(fd, rows[i].contents, strlen(rows[i].contents), 0),
+                         (ssize_t)strlen(rows[i].contents));
+        int error = distribution_read(text, DISTRIBUTION_NS, &out);
+
+        assert_int_equal(error, rows[i].problem ? -EINVAL : 0);
+        if (rows[i].problem)
+            assert_non_null(strstr(distribution_list_problem(), rows[i].problem));
+        else
+            assert_string_equal(distribution_list_problem(), "");
+    }
+    close(fd);
+    unlink(path);
+    assert_int_equal(distribution_read("list:/nonexistent", DISTRIBUTION_NS, &out), -ENOENT);
+    assert_non_null(strstr(distribution_list_problem(), "/nonexistent: No such file"));
+    /* A line that never ends is none. */
+    assert_int_equal(distribution_read("list:/dev/zero", DISTRIBUTION_NS, &out), -EINVAL);
+    assert_non_null(strstr(distribution_list_problem(), "line 1"));
+    assert_int_equal(distribution_read("nonsense", DISTRIBUTION_NS, &out), -EINVAL);
+    assert_string_equal(distribution_list_problem(), "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -399,6 +440,7 @@ int main(void)
         cmocka_unit_test(texts_are_read_and_written),
         cmocka_unit_test(wrong_texts_are_refused),
         cmocka_unit_test(a_list_gives_its_values_in_turn),
+        cmocka_unit_test(what_is_wrong_with_a_list_is_said),
     };
 
     return cmocka_run_group_tests(tests, read_seed, NULL);
