@@ -133,12 +133,16 @@ def test_an_export_that_is_not_there(ganesha, net):
     assert "no export /nowhere" in done.stderr and f"one of: {ganesha.export}" in done.stderr
 
 
-def test_a_server_that_refuses_some_procedures(closing):
-    """spillorigin has no folders to make: the first thing asked for is refused, and it says so."""
-    service = closing(Service())
+@pytest.mark.parametrize("option, value, refused", [
+    ("--error", "100%:nfs=NOTSUPP", "can't ask for its limits (NFS status 10004 (NOTSUPP))"),
+    ("--memory", "64KiB", "can't write (NFS status 28 (ENOSPC))"),
+])
+def test_a_server_that_refuses_some_procedures(option, value, refused, closing):
+    """The first thing that is refused is named."""
+    service = closing(Service(extra=[option, value]))
     done = calibrate("nfs", f"{service.nfs}/export", check=False)
     assert done.returncode == 1 and done.stdout == ""
-    assert "can't make a folder" in done.stderr
+    assert refused in done.stderr
 
 
 def test_no_nfs_there(dav, closing):
