@@ -144,7 +144,9 @@ unit: $$(CHOSEN_TESTS) ## unit and property tests (ROOM=sched for one room; SANI
 
 .PHONY: integration
 integration: all ## tests on real peers: nginx, nfs-ganesha, libnfs, curl, a kernel NFS client (T=path for one)
-	@SPILLWAY_BIN=$(abspath $(OUT))/bin $(PYTEST) $(or $(T),tests/integration tests/fault)
+	@$(if $(SANITIZER),$(MAKE) --no-print-directory SANITIZER= $(BUILD)/release/bin/spillload)
+	@SPILLWAY_BIN=$(abspath $(OUT))/bin SPILLWAY_PLAIN_BIN=$(abspath $(BUILD))/release/bin \
+	  $(PYTEST) $(or $(T),tests/integration tests/fault)
 
 .PHONY: lint format format-check tidy
 lint: format-check tidy ## format check and clang-tidy

@@ -502,7 +502,7 @@ $ip netns del farm
 def in_user_mode(net, steps):
     netem = glob.glob("/usr/lib/uml/modules/*/kernel/net/sched/sch_netem.ko")
     assert netem, "user-mode Linux (package user-mode-linux) has no module sch_netem"
-    status, output = nfs.kernel_job(net, NETWORK_JOB.format(program=process.program("spillload"), netem=netem[0],
+    status, output = nfs.kernel_job(net, NETWORK_JOB.format(program=process.plain_program("spillload"), netem=netem[0],
                                                             steps=steps))
     assert status == 0, output
     return output

@@ -81,6 +81,12 @@ def program(name):
     return path
 
 
+def plain_program(name):
+    """The same without sanitizers, for where these can't run: in user-mode Linux."""
+    folder = os.environ.get("SPILLWAY_PLAIN_BIN")
+    return os.path.join(folder, name) if folder else program(name)
+
+
 def tool(name):
     """Path of a program of the system, searched in the administrator's folders too."""
     path = shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
