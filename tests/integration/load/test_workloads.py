@@ -273,7 +273,7 @@ def test_faults_that_can_not_be_are_told_before_the_load(origin):
 
 # ---------------------------------------------------------------- the manual
 
-MANUAL = os.path.join(os.path.dirname(__file__), "..", "..", "conf", "man", "spillload.1")
+MANUAL = os.path.join(os.path.dirname(__file__), "..", "..", "..", "conf", "man", "spillload.1")
 
 
 def test_the_manual_names_every_key_option_and_profile():

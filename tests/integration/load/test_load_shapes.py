@@ -12,7 +12,7 @@ from lab import http, load, process
 
 SHAPES = ["big-spike", "dual-phase", "large-variation", "quick-varying", "slow-varying", "steep-tri-phase",
           "production-day"]
-TRACES = os.path.join(os.path.dirname(__file__), "..", "..", "conf", "traces")
+TRACES = os.path.join(os.path.dirname(__file__), "..", "..", "..", "conf", "traces")
 
 
 class LimitedNginx(http.Nginx):
