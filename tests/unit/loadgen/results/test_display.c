@@ -184,7 +184,8 @@ static void warnings_come_when_there_is_reason(void **state)
     summary.generator_cpu = 0.96;
     text = captured(warnings_print, &summary);
     assert_non_null(strstr(text, "11 of 1000 requests were made over 1 ms late"));
-    assert_non_null(strstr(text, "11 of 1000 requests waited for concurrency=0 or for a connection"));
+    assert_non_null(
+        strstr(text, "11 of 1000 requests waited for concurrency=0 or for a connection"));
     assert_non_null(strstr(text, "1 requests had no reply"));
     assert_non_null(strstr(text, "3 replies held other data"));
     assert_non_null(strstr(text, "busy for 96 % of the time"));

@@ -146,7 +146,8 @@ static void what_was_written_is_read_back(void **state)
     const struct summary_flow *back = &read.flows[0];
 
     assert_string_equal(back->name, "gold");
-    assert_true(back->protocol == summary_protocols[5] && back->open_loop && back->concurrency == 12);
+    assert_true(back->protocol == summary_protocols[5] && back->open_loop &&
+                back->concurrency == 12);
     assert_memory_equal(back->total->outcomes, flow->total->outcomes,
                         sizeof(flow->total->outcomes));
     same_histogram(&back->total->latency, &flow->total->latency);
