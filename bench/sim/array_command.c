@@ -5,13 +5,13 @@
  */
 
 #include <errno.h>
-#include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "bench/sim/command_line.h"
 #include "bench/sim/commands.h"
 #include "bench/sim/report.h"
 #include "bench/sim/sim.h"
@@ -146,45 +146,13 @@ static void usage(FILE *out)
           out);
 }
 
-static int bad_option(const char *option, const char *value, const char *expected)
-{
-    fprintf(stderr, "spillsim: --%s %s: expected %s\n", option, value, expected);
-    return 2;
-}
-
-static int read_count(const char *option, const char *value, uint64_t least, uint64_t most,
-                      uint64_t *out)
-{
-    char expected[64];
-
-    if (units_parse_count(value, least, most, out) == 0)
-        return 0;
-    snprintf(expected, sizeof(expected), "a number from %llu to %llu", (unsigned long long)least,
-             (unsigned long long)most);
-    return bad_option(option, value, expected);
-}
-
-/* SCHED_TIME_NS_MAX is a hundred years: sums of three such times fit. */
-static int read_time(const char *option, const char *value, uint64_t least_ns, uint64_t *out)
-{
-    uint64_t time_ns;
-
-    if (units_parse_duration_ns(value, &time_ns) != 0 || time_ns < least_ns ||
-        time_ns > SCHED_TIME_NS_MAX)
-        return bad_option(option, value,
-                          least_ns ? "a time above 0 with its unit, as 20s"
-                                   : "a time with its unit, as 20s");
-    *out = time_ns;
-    return 0;
-}
-
 static int read_flow(struct options *options, const char *value)
 {
     char error[FLOW_ERROR_BYTES];
     uint32_t count = options->config.flow_count;
 
     if (count == MAX_FLOWS)
-        return bad_option("flow", value, "at most 1000 flows");
+        return sim_bad_option("flow", value, "at most 1000 flows");
     struct flow_spec *spec = &options->flows[count];
 
     if (flow_spec_parse(value, FLOW_SIMULATED, spec, error) != 0) {
@@ -195,7 +163,7 @@ static int read_flow(struct options *options, const char *value)
         snprintf(spec->name, sizeof(spec->name), "flow%u", count + 1);
     for (uint32_t i = 0; i < count; i++) {
         if (strcmp(options->flows[i].name, spec->name) == 0)
-            return bad_option("flow", value, "names that differ");
+            return sim_bad_option("flow", value, "names that differ");
     }
     options->config.flow_count++;
     return 0;
@@ -219,7 +187,7 @@ static int read_capacity(struct options *options, const char *value)
     double rate;
 
     if (units_parse_rate_per_s(value, &rate) != 0 || rate < 1 || rate > 1e9)
-        return bad_option("capacity", value, "a rate of at least 1/s, as 500/s");
+        return sim_bad_option("capacity", value, "a rate of at least 1/s, as 500/s");
     options->config.sched.options.capacity_per_s = (uint64_t)llround(rate);
     return 0;
 }
@@ -234,25 +202,25 @@ static int read_sched_option(struct options *options, int option, const char *va
     case OPTION_ALGORITHM:
         return read_algorithm(options, value);
     case OPTION_DEPTH:
-        return read_count("depth", value, 0, DEPTH_MAX, &sched->depth);
+        return sim_read_count("depth", value, 0, DEPTH_MAX, &sched->depth);
     case OPTION_DEPTH_UNIT:
         sched->depth_unit = strcmp(value, "cost") == 0 ? SCHED_DEPTH_COST : SCHED_DEPTH_REQUESTS;
         if (strcmp(value, "cost") != 0 && strcmp(value, "requests") != 0)
-            return bad_option("depth-unit", value, "requests or cost");
+            return sim_bad_option("depth-unit", value, "requests or cost");
         return 0;
     case OPTION_SLACK:
-        return read_count("slack", value, 0, DEPTH_MAX, &sched->options.slack);
+        return sim_read_count("slack", value, 0, DEPTH_MAX, &sched->options.slack);
     case OPTION_CAPACITY:
         return read_capacity(options, value);
     case OPTION_AGEING:
-        return read_time("ageing", value, 1, &sched->options.ageing_ns);
+        return sim_read_time("ageing", value, 1, SCHED_TIME_NS_MAX, &sched->options.ageing_ns);
     case OPTION_REFUSE_AT_LIMIT:
         sched->options.refuse_at_limit = true;
         return 0;
     case OPTION_FLOW_LIMIT:
-        return read_count("flow-limit", value, 1, DEPTH_MAX, &sched->flow_queue_limit);
+        return sim_read_count("flow-limit", value, 1, DEPTH_MAX, &sched->flow_queue_limit);
     case OPTION_TOTAL_LIMIT:
-        return read_count("limit", value, 1, DEPTH_MAX, &sched->total_queue_limit);
+        return sim_read_count("limit", value, 1, DEPTH_MAX, &sched->total_queue_limit);
     default:
         return -1;
     }
@@ -266,21 +234,21 @@ static int read_array_option(struct options *options, int option, const char *va
 
     switch (option) {
     case OPTION_DISKS:
-        status = read_count("disks", value, 1, ARRAY_DISKS_MAX, &number);
+        status = sim_read_count("disks", value, 1, ARRAY_DISKS_MAX, &number);
         array->disks = (uint32_t)number;
         return status;
     case OPTION_SERVICE:
-        return read_time("service", value, 1, &array->service.mean);
+        return sim_read_time("service", value, 1, SCHED_TIME_NS_MAX, &array->service.mean);
     case OPTION_DISTRIBUTION:
         if (distribution_parse(value, &array->service.kind) != 0)
-            return bad_option("distribution", value, "fixed, exponential, uniform or bimodal");
+            return sim_bad_option("distribution", value, "fixed, exponential, uniform or bimodal");
         return 0;
     case OPTION_SPREAD:
         if (array_spread_parse(value, &array->spread) != 0)
-            return bad_option("spread", value, "random or shortest");
+            return sim_bad_option("spread", value, "random or shortest");
         return 0;
     case OPTION_SEEK:
-        status = read_count("seek", value, 0, 100, &number);
+        status = sim_read_count("seek", value, 0, 100, &number);
         array->seek_share = (double)number / 100;
         return status;
     default:
@@ -296,13 +264,13 @@ static int read_run_option(struct options *options, int option, const char *valu
     case OPTION_FLOW:
         return read_flow(options, value);
     case OPTION_DURATION:
-        return read_time("duration", value, 1, &config->end_ns);
+        return sim_read_time("duration", value, 1, SCHED_TIME_NS_MAX, &config->end_ns);
     case OPTION_WARMUP:
-        return read_time("warmup", value, 0, &config->warmup_ns);
+        return sim_read_time("warmup", value, 0, SCHED_TIME_NS_MAX, &config->warmup_ns);
     case OPTION_INTERVAL:
-        return read_time("interval", value, 1, &config->interval_ns);
+        return sim_read_time("interval", value, 1, SCHED_TIME_NS_MAX, &config->interval_ns);
     case OPTION_SEED:
-        return read_count("seed", value, 0, INT64_MAX, &config->seed);
+        return sim_read_count("seed", value, 0, INT64_MAX, &config->seed);
     case OPTION_CSV:
         options->csv_path = value;
         return 0;
@@ -339,31 +307,29 @@ static int check(struct options *options)
     return 0;
 }
 
+/* An option belongs to one of the groups; the others say -1. */
+static int read_option(void *context, int option, const char *value)
+{
+    int status = read_sched_option(context, option, value);
+
+    if (status < 0)
+        status = read_array_option(context, option, value);
+    if (status < 0)
+        status = read_run_option(context, option, value);
+    return status < 0 ? 2 : status;
+}
+
+static const struct sim_command_line command_line = {.name = "array",
+                                                     .options = long_options,
+                                                     .help = OPTION_HELP,
+                                                     .usage = usage,
+                                                     .read = read_option};
+
 static int read_command_line(struct options *options, int argc, char **argv)
 {
-    int option;
+    int status = sim_read_command_line(&command_line, options, argc, argv);
 
-    while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
-        if (option == OPTION_HELP) {
-            usage(stdout);
-            exit(0);
-        }
-        int status = option == '?' ? 2 : read_sched_option(options, option, optarg);
-
-        if (status < 0)
-            status = read_array_option(options, option, optarg);
-        if (status < 0)
-            status = read_run_option(options, option, optarg);
-        if (status) {
-            fputs("Try 'spillsim array --help'.\n", stderr);
-            return status;
-        }
-    }
-    if (optind < argc) {
-        fprintf(stderr, "spillsim: unexpected argument '%s'\n", argv[optind]);
-        return 2;
-    }
-    return check(options);
+    return status ? status : check(options);
 }
 
 /* ---------------------------------------------------------------- the run */

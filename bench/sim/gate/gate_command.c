@@ -4,12 +4,12 @@
  * here; the simulation is in gate_sim.h.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/sim/command_line.h"
 #include "bench/sim/commands.h"
 #include "bench/sim/gate/gate_sim.h"
 #include "loadgen/base/memory.h"
@@ -18,7 +18,6 @@
 #define NS_PER_S      1000000000ULL
 #define LOADS_MAX     32
 #define FLOWS_MAX     100
-#define TIME_TEXT     24
 #define DURATION_MOST (1000000 * NS_PER_S)
 #define INTERVALS     10000000ULL
 
@@ -114,37 +113,6 @@ static void usage(FILE *out)
     flow_spec_help(out, FLOW_SIMULATED);
 }
 
-static int bad_option(const char *option, const char *value, const char *expected)
-{
-    fprintf(stderr, "spillsim: --%s %s: expected %s\n", option, value, expected);
-    return 2;
-}
-
-static int read_time(const char *option, const char *value, uint64_t *out)
-{
-    if (units_parse_duration_ns(value, out) == 0 && *out > 0 && *out <= DURATION_MOST)
-        return 0;
-    return bad_option(option, value, "a time above 0 and up to a million seconds, as 20s");
-}
-
-static int read_policies(struct options *options, const char *value)
-{
-    char *list = memory_string(value);
-    char *rest = list;
-    int status = 0;
-
-    for (char *name = strsep(&rest, ","); name && !status; name = strsep(&rest, ",")) {
-        enum admit_policy policy;
-
-        if (admit_policy_parse(name, &policy) == 0)
-            options->policies[policy] = true;
-        else
-            status = bad_option("policy", name, "none, tail, codel, pie, duk-literal or duk");
-    }
-    free(list);
-    return status;
-}
-
 static int read_loads(struct options *options, const char *value)
 {
     const char *p = value;
@@ -155,13 +123,13 @@ static int read_loads(struct options *options, const char *value)
         double load = strtod(p, &end);
 
         if (end == p || !(load > 0) || load > 1000 || (*end && *end != ','))
-            return bad_option("load", value, "numbers above 0 and up to 1000, as 0.8,1.2");
+            return sim_bad_option("load", value, "numbers above 0 and up to 1000, as 0.8,1.2");
         options->loads[options->load_count++] = load;
         if (!*end)
             return 0;
         p = end + 1;
     }
-    return bad_option("load", value, "at most 32 numbers");
+    return sim_bad_option("load", value, "at most 32 numbers");
 }
 
 static int read_flow(struct options *options, const char *value)
@@ -169,7 +137,7 @@ static int read_flow(struct options *options, const char *value)
     char error[FLOW_ERROR_BYTES];
 
     if (options->flow_count == FLOWS_MAX)
-        return bad_option("flow", value, "at most 99 flows");
+        return sim_bad_option("flow", value, "at most 99 flows");
     struct flow_spec *spec = &options->flows[options->flow_count];
 
     if (flow_spec_parse(value, FLOW_SIMULATED, spec, error) != 0) {
@@ -200,8 +168,8 @@ static int read_schedule(struct gate_config *config, const char *value)
 
         if (!open || config->step_count == GATE_STEPS || end == item || *end != '%' ||
             !(percent > 0) || percent > 1000 || (end[1] && end[1] != ':') ||
-            (end[1] && read_time("schedule", end + 2, &length_ns))) {
-            status = bad_option("schedule", value, expected);
+            (end[1] && sim_read_time("schedule", end + 2, 1, DURATION_MOST, &length_ns))) {
+            status = sim_bad_option("schedule", value, expected);
             break;
         }
         config->steps[config->step_count++] = (struct gate_step){from_ns, percent / 100};
@@ -221,21 +189,22 @@ static int read_pool_option(struct options *options, int option, const char *val
     case OPTION_CAPACITY:
         if (units_parse_rate_per_s(value, &config->capacity_per_s) != 0 ||
             config->capacity_per_s < 0.001 || config->capacity_per_s > 1e8)
-            return bad_option("capacity", value, "a rate from 0.001/s to 100M/s");
+            return sim_bad_option("capacity", value, "a rate from 0.001/s to 100M/s");
         return 0;
     case OPTION_SLOTS:
         if (units_parse_count(value, 1, 1000000, &number) != 0)
-            return bad_option("slots", value, "a number from 1 to 1000000");
+            return sim_bad_option("slots", value, "a number from 1 to 1000000");
         config->slots = (uint32_t)number;
         return 0;
     case OPTION_DISTRIBUTION:
         if (distribution_parse(value, &config->service.kind) != 0)
-            return bad_option("distribution", value, "fixed, exponential, uniform or bimodal");
+            return sim_bad_option("distribution", value, "fixed, exponential, uniform or bimodal");
         return 0;
     case OPTION_COST:
         if (distribution_read(value, DISTRIBUTION_BYTES, &config->cost) != 0 ||
             distribution_mean(&config->cost) < 1)
-            return bad_option("cost", value, "a number or a distribution, as pareto:1.5:1KiB:1MiB");
+            return sim_bad_option("cost", value,
+                                  "a number or a distribution, as pareto:1.5:1KiB:1MiB");
         return 0;
     case OPTION_SCHEDULE:
         return read_schedule(config, value);
@@ -250,15 +219,15 @@ static int read_policy_option(struct options *options, int option, const char *v
 
     switch (option) {
     case OPTION_POLICY:
-        return read_policies(options, value);
+        return sim_read_policies(value, options->policies);
     case OPTION_LIMIT:
         if (units_parse_count(value, 1, INT64_MAX, &admit->limit) != 0)
-            return bad_option("limit", value, "a number from 1 on");
+            return sim_bad_option("limit", value, "a number from 1 on");
         return 0;
     case OPTION_TARGET:
-        return read_time("target", value, &admit->target_ns);
+        return sim_read_time("target", value, 1, DURATION_MOST, &admit->target_ns);
     case OPTION_POLICY_INTERVAL:
-        return read_time("policy-interval", value, &admit->interval_ns);
+        return sim_read_time("policy-interval", value, 1, DURATION_MOST, &admit->interval_ns);
     default:
         return -1;
     }
@@ -274,21 +243,21 @@ static int read_run_option(struct options *options, int option, const char *valu
     case OPTION_FLOW:
         return read_flow(options, value);
     case OPTION_DURATION:
-        return read_time("duration", value, &config->end_ns);
+        return sim_read_time("duration", value, 1, DURATION_MOST, &config->end_ns);
     case OPTION_WARMUP:
         if (strcmp(value, "0") != 0)
-            return read_time("warmup", value, &config->warmup_ns);
+            return sim_read_time("warmup", value, 1, DURATION_MOST, &config->warmup_ns);
         config->warmup_ns = 0;
         return 0;
     case OPTION_INTERVAL:
-        return read_time("interval", value, &config->interval_ns);
+        return sim_read_time("interval", value, 1, DURATION_MOST, &config->interval_ns);
     case OPTION_SEED:
         if (units_parse_count(value, 0, INT32_MAX, &config->seed) != 0)
-            return bad_option("seed", value, "a number");
+            return sim_bad_option("seed", value, "a number");
         return 0;
     case OPTION_SEEDS:
         if (units_parse_count(value, 1, 1000, &options->seeds) != 0)
-            return bad_option("seeds", value, "a number from 1 to 1000");
+            return sim_bad_option("seeds", value, "a number from 1 to 1000");
         return 0;
     case OPTION_CSV:
         options->csv_path = value;
@@ -306,12 +275,8 @@ static int check(struct options *options)
 {
     static const double usual[] = {0.5, 0.8, 0.9, 1.2, 2, 10};
     struct gate_config *config = &options->config;
-    bool any = false;
 
-    for (int i = 0; i < ADMIT_POLICIES; i++)
-        any |= options->policies[i];
-    for (int i = 0; i < ADMIT_POLICIES; i++)
-        options->policies[i] |= !any;
+    sim_default_policies(options->policies);
     if (options->load_count == 0 && options->flow_count == 1) {
         memcpy(options->loads, usual, sizeof(usual));
         options->load_count = sizeof(usual) / sizeof(usual[0]);
@@ -326,31 +291,29 @@ static int check(struct options *options)
     return 0;
 }
 
+/* An option belongs to one of the groups; the others say -1. */
+static int read_option(void *context, int option, const char *value)
+{
+    int status = read_pool_option(context, option, value);
+
+    if (status < 0)
+        status = read_policy_option(context, option, value);
+    if (status < 0)
+        status = read_run_option(context, option, value);
+    return status < 0 ? 2 : status;
+}
+
+static const struct sim_command_line command_line = {.name = "gate",
+                                                     .options = long_options,
+                                                     .help = OPTION_HELP,
+                                                     .usage = usage,
+                                                     .read = read_option};
+
 static int read_command_line(struct options *options, int argc, char **argv)
 {
-    int option;
+    int status = sim_read_command_line(&command_line, options, argc, argv);
 
-    while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
-        if (option == OPTION_HELP) {
-            usage(stdout);
-            exit(0);
-        }
-        int status = option == '?' ? 2 : read_pool_option(options, option, optarg);
-
-        if (status < 0)
-            status = read_policy_option(options, option, optarg);
-        if (status < 0)
-            status = read_run_option(options, option, optarg);
-        if (status) {
-            fputs("Try 'spillsim gate --help'.\n", stderr);
-            return status;
-        }
-    }
-    if (optind < argc) {
-        fprintf(stderr, "spillsim: unexpected argument '%s'\n", argv[optind]);
-        return 2;
-    }
-    return check(options);
+    return status ? status : check(options);
 }
 
 /* ---------------------------------------------------------------- the runs */
@@ -359,16 +322,6 @@ struct outputs {
     FILE *csv;
     json_t *rows;
 };
-
-static const char *time_text(const struct histogram *histogram, double quantile, char *buffer)
-{
-    if (histogram->total == 0)
-        return "-";
-    double ns =
-        quantile < 0 ? histogram_mean(histogram) : (double)histogram_quantile(histogram, quantile);
-
-    return units_format_ns(ns, buffer, TIME_TEXT);
-}
 
 static json_t *times_json(const struct histogram *histogram)
 {
@@ -388,13 +341,13 @@ static void row(const struct gate_config *config, const struct gate_sim *sim, do
     double beyond = refused - gate_meter_ideal(meter);
     double seconds = (double)(config->end_ns - config->warmup_ns) / 1e9;
     char load_text[24] = "-";
-    char text[4][TIME_TEXT];
+    char text[4][SIM_TIME_TEXT];
 
     if (load > 0)
         snprintf(load_text, sizeof(load_text), "%g", load);
     printf("%-12s %6s %5llu %9s %9s %9s %7.2f%% %8.2f%% %8.2f %9.1f %8llu\n", policy, load_text,
-           (unsigned long long)config->seed, time_text(&meter->wait, -1, text[0]),
-           time_text(&meter->wait, 0.5, text[1]), time_text(&meter->wait, 0.99, text[2]),
+           (unsigned long long)config->seed, sim_time_text(&meter->wait, -1, text[0]),
+           sim_time_text(&meter->wait, 0.5, text[1]), sim_time_text(&meter->wait, 0.99, text[2]),
            100 * used, 100 * refused, 100 * beyond, (double)meter->completed / seconds,
            (unsigned long long)meter->queue_peak);
     if (outputs->rows)
@@ -414,14 +367,15 @@ static void flow_rows(const struct gate_config *config, const struct gate_sim *s
 
     for (uint32_t i = 0; i < config->flow_count; i++) {
         const struct gate_meter *meter = gate_sim_flow_meter(sim, i);
-        char text[3][TIME_TEXT];
+        char text[3][SIM_TIME_TEXT];
 
         printf("  %-16s offered %9.1f/s  done %9.1f/s  refused %6.2f%%  wait %9s  response %9s  "
                "p99 %9s\n",
                config->flows[i].name, (double)meter->offered / seconds,
                (double)meter->completed / seconds, 100 * gate_meter_refused(meter),
-               time_text(&meter->wait, -1, text[0]), time_text(&meter->response, -1, text[1]),
-               time_text(&meter->response, 0.99, text[2]));
+               sim_time_text(&meter->wait, -1, text[0]),
+               sim_time_text(&meter->response, -1, text[1]),
+               sim_time_text(&meter->response, 0.99, text[2]));
     }
 }
 

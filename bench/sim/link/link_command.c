@@ -4,19 +4,18 @@
  * the table are here; the simulation is in link_sim.h.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/sim/command_line.h"
 #include "bench/sim/commands.h"
 #include "bench/sim/link/link_sim.h"
 #include "loadgen/base/memory.h"
 #include "loadgen/base/units.h"
 
 #define NS_PER_S      1000000000ULL
-#define TIME_TEXT     24
 #define DURATION_MOST (1000000 * NS_PER_S)
 #define INTERVALS     10000000ULL
 #define BYTES_MOST    (1ULL << 40)
@@ -108,49 +107,6 @@ static void usage(FILE *out)
         out);
 }
 
-static int bad_option(const char *option, const char *value, const char *expected)
-{
-    fprintf(stderr, "spillsim: --%s %s: expected %s\n", option, value, expected);
-    return 2;
-}
-
-static int read_time(const char *option, const char *value, uint64_t *out)
-{
-    if (units_parse_duration_ns(value, out) == 0 && *out > 0 && *out <= DURATION_MOST)
-        return 0;
-    return bad_option(option, value, "a time above 0 and up to a million seconds, as 20s");
-}
-
-static int read_number(const char *option, const char *value, uint64_t least, uint64_t most,
-                       uint64_t *out)
-{
-    char expected[64];
-
-    if (units_parse_count(value, least, most, out) == 0)
-        return 0;
-    snprintf(expected, sizeof(expected), "a number from %llu to %llu", (unsigned long long)least,
-             (unsigned long long)most);
-    return bad_option(option, value, expected);
-}
-
-static int read_policies(struct options *options, const char *value)
-{
-    char *list = memory_string(value);
-    char *rest = list;
-    int status = 0;
-
-    for (char *name = strsep(&rest, ","); name && !status; name = strsep(&rest, ",")) {
-        enum admit_policy policy;
-
-        if (admit_policy_parse(name, &policy) == 0)
-            options->policies[policy] = true;
-        else
-            status = bad_option("policy", name, "none, tail, codel, pie, duk-literal or duk");
-    }
-    free(list);
-    return status;
-}
-
 /* "100:20s 50:20s": all of the run. */
 static int read_schedule(struct link_config *config, const char *value)
 {
@@ -168,8 +124,8 @@ static int read_schedule(struct link_config *config, const char *value)
         if (config->step_count == LINK_STEPS || end == item || *end != ':' || !(mbps >= 0.001) ||
             mbps > 1000000 || units_parse_duration_ns(end + 1, &length_ns) != 0 || length_ns == 0 ||
             length_ns > DURATION_MOST) {
-            status = bad_option("schedule", value,
-                                "at most 64 capacities in Mb/s with times, as '100:20s 20:10s'");
+            status = sim_bad_option(
+                "schedule", value, "at most 64 capacities in Mb/s with times, as '100:20s 20:10s'");
             break;
         }
         config->steps[config->step_count++] =
@@ -197,7 +153,7 @@ static int read_rtt(struct link_config *config, const char *value)
         units_parse_duration_ns(spread ? spread : "0", &config->rtt_spread_ns) != 0 ||
         config->rtt_spread_ns >= config->rtt_ns)
         status =
-            bad_option("rtt", value, "a time up to 100s and less to both sides, as 50ms+-10ms");
+            sim_bad_option("rtt", value, "a time up to 100s and less to both sides, as 50ms+-10ms");
     free(text);
     return status;
 }
@@ -208,23 +164,23 @@ static int read_policy_option(struct options *options, int option, const char *v
 
     switch (option) {
     case OPTION_POLICY:
-        return read_policies(options, value);
+        return sim_read_policies(value, options->policies);
     case OPTION_ECN:
         options->config.ecn = true;
         return 0;
     case OPTION_COST:
         options->config.cost_bytes = strcmp(value, "bytes") == 0;
         if (!options->config.cost_bytes && strcmp(value, "packets") != 0)
-            return bad_option("cost", value, "packets or bytes");
+            return sim_bad_option("cost", value, "packets or bytes");
         return 0;
     case OPTION_SLOTS:
-        return read_number("slots", value, 1, 1000000, &admit->slots);
+        return sim_read_count("slots", value, 1, 1000000, &admit->slots);
     case OPTION_LIMIT:
-        return read_number("limit", value, 1, INT64_MAX, &admit->limit);
+        return sim_read_count("limit", value, 1, INT64_MAX, &admit->limit);
     case OPTION_TARGET:
-        return read_time("target", value, &admit->target_ns);
+        return sim_read_time("target", value, 1, DURATION_MOST, &admit->target_ns);
     case OPTION_POLICY_INTERVAL:
-        return read_time("policy-interval", value, &admit->interval_ns);
+        return sim_read_time("policy-interval", value, 1, DURATION_MOST, &admit->interval_ns);
     default:
         return -1;
     }
@@ -241,23 +197,23 @@ static int read_load_option(struct options *options, int option, const char *val
     case OPTION_RTT:
         return read_rtt(config, value);
     case OPTION_FLOWS:
-        if (read_number("flows", value, 1, 100000, &number) != 0)
+        if (sim_read_count("flows", value, 1, 100000, &number) != 0)
             return 2;
         config->flows = (uint32_t)number;
         return 0;
     case OPTION_WINDOW:
-        if (read_number("initial-window", value, 1, 100000, &number) != 0)
+        if (sim_read_count("initial-window", value, 1, 100000, &number) != 0)
             return 2;
         config->initial_window = (uint32_t)number;
         return 0;
     case OPTION_BYTES:
         if (units_parse_bytes(value, &config->bytes) != 0 || config->bytes == 0 ||
             config->bytes > BYTES_MOST)
-            return bad_option("bytes", value, "a number of bytes from 1 to 1024G");
+            return sim_bad_option("bytes", value, "a number of bytes from 1 to 1024G");
         return 0;
     case OPTION_PAUSE:
         if (strcmp(value, "0") != 0)
-            return read_time("pause", value, &config->pause_ns);
+            return sim_read_time("pause", value, 1, DURATION_MOST, &config->pause_ns);
         config->pause_ns = 0;
         return 0;
     default:
@@ -271,11 +227,11 @@ static int read_run_option(struct options *options, int option, const char *valu
 
     switch (option) {
     case OPTION_SEED:
-        return read_number("seed", value, 0, INT32_MAX, &config->seed);
+        return sim_read_count("seed", value, 0, INT32_MAX, &config->seed);
     case OPTION_SEEDS:
-        return read_number("seeds", value, 1, 1000, &options->seeds);
+        return sim_read_count("seeds", value, 1, 1000, &options->seeds);
     case OPTION_INTERVAL:
-        return read_time("interval", value, &config->interval_ns);
+        return sim_read_time("interval", value, 1, DURATION_MOST, &config->interval_ns);
     case OPTION_CSV:
         options->csv_path = value;
         return 0;
@@ -291,12 +247,8 @@ static int read_run_option(struct options *options, int option, const char *valu
 static int check(struct options *options)
 {
     struct link_config *config = &options->config;
-    bool any = false;
 
-    for (int i = 0; i < ADMIT_POLICIES; i++)
-        any |= options->policies[i];
-    for (int i = 0; i < ADMIT_POLICIES; i++)
-        options->policies[i] |= !any;
+    sim_default_policies(options->policies);
     if (!options->csv_path)
         config->interval_ns = 0;
     else if (config->end_ns / config->interval_ns > INTERVALS) {
@@ -306,31 +258,29 @@ static int check(struct options *options)
     return 0;
 }
 
+/* An option belongs to one of the groups; the others say -1. */
+static int read_option(void *context, int option, const char *value)
+{
+    int status = read_policy_option(context, option, value);
+
+    if (status < 0)
+        status = read_load_option(context, option, value);
+    if (status < 0)
+        status = read_run_option(context, option, value);
+    return status < 0 ? 2 : status;
+}
+
+static const struct sim_command_line command_line = {.name = "link",
+                                                     .options = long_options,
+                                                     .help = OPTION_HELP,
+                                                     .usage = usage,
+                                                     .read = read_option};
+
 static int read_command_line(struct options *options, int argc, char **argv)
 {
-    int option;
+    int status = sim_read_command_line(&command_line, options, argc, argv);
 
-    while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
-        if (option == OPTION_HELP) {
-            usage(stdout);
-            exit(0);
-        }
-        int status = option == '?' ? 2 : read_policy_option(options, option, optarg);
-
-        if (status < 0)
-            status = read_load_option(options, option, optarg);
-        if (status < 0)
-            status = read_run_option(options, option, optarg);
-        if (status) {
-            fputs("Try 'spillsim link --help'.\n", stderr);
-            return status;
-        }
-    }
-    if (optind < argc) {
-        fprintf(stderr, "spillsim: unexpected argument '%s'\n", argv[optind]);
-        return 2;
-    }
-    return check(options);
+    return status ? status : check(options);
 }
 
 /* ---------------------------------------------------------------- the runs */
@@ -339,16 +289,6 @@ struct outputs {
     FILE *csv;
     json_t *rows;
 };
-
-static const char *time_text(const struct histogram *histogram, double quantile, char *buffer)
-{
-    if (histogram->total == 0)
-        return "-";
-    double ns =
-        quantile < 0 ? histogram_mean(histogram) : (double)histogram_quantile(histogram, quantile);
-
-    return units_format_ns(ns, buffer, TIME_TEXT);
-}
 
 static double quantile_ms(const struct histogram *histogram, double quantile)
 {
@@ -394,15 +334,15 @@ static void show(const struct link_config *config, size_t step, const struct lin
                  struct outputs *outputs)
 {
     const char *policy = admit_policy_name(config->admit.policy);
-    char text[4][TIME_TEXT];
+    char text[4][SIM_TIME_TEXT];
 
     printf("%-12s %7g %9s %9s %7.2f%% %7.2f%% %7.2f%% %9.1f %9s %9s %9.1f\n", policy,
-           (double)config->steps[step].bits_per_s / MBPS, time_text(&meter->delay, -1, text[0]),
-           time_text(&meter->delay, 0.99, text[1]), 100 * link_meter_used(meter),
+           (double)config->steps[step].bits_per_s / MBPS, sim_time_text(&meter->delay, -1, text[0]),
+           sim_time_text(&meter->delay, 0.99, text[1]), 100 * link_meter_used(meter),
            100 * link_meter_dropped(meter), 100 * link_meter_marked(meter),
            (double)meter->transfers * 1e9 / (double)meter->length_ns,
-           time_text(&meter->completion, 0.5, text[2]),
-           time_text(&meter->completion, 0.95, text[3]),
+           sim_time_text(&meter->completion, 0.5, text[2]),
+           sim_time_text(&meter->completion, 0.95, text[3]),
            (double)meter->timeouts * 1e9 / (double)meter->length_ns);
     if (outputs->rows)
         json_array_append_new(outputs->rows, row_json(policy, &config->steps[step], meter));
