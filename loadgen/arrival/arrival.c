@@ -187,7 +187,12 @@ static uint64_t next_of_times_ns(struct arrival *arrival)
             return ARRIVAL_NEVER;
         arrival->piece = 0;
     }
-    return real_ns(arrival, arrival->piece_start_ns, (double)trace->times_ns[arrival->piece++]);
+    uint64_t time_ns = trace->times_ns[arrival->piece++];
+
+    /* Times of months have more nanoseconds than a double has places. */
+    if (or_one(arrival->spec.speed) == 1)
+        return time_ns < LAST_NS ? arrival->piece_start_ns + time_ns : ARRIVAL_NEVER;
+    return real_ns(arrival, arrival->piece_start_ns, (double)time_ns);
 }
 
 static uint64_t next_of_pieces_ns(struct arrival *arrival)
