@@ -41,35 +41,45 @@
  *                 d the queue over the rate at which it is served; scaled down while p is small; a
  *                 burst of 100 ms passes after an idle time. Draws are random, seeded.
  *
- *   duk-literal   equation 2.9, algorithms 2 and 3 of Novak and Kasera, "Auto-Tuning Active Queue
- *                 Management", COMSNETS 2017, and Novak's dissertation (2019), chapter 2: keep the
- *                 pool at the knee of the delay-utilisation curve, where dD/dU = 1:
- *                     p = 1 - (C/A) ((U_i - U_(i-1)) (1 + dt) / (dt (2 + dt - dD/dU)) + U_i)
- *                 with dD/dU = 1. The interval dt comes from algorithm 3, a line through the
- * shortest interval seen to keep the throughput at each level of congestion. Kept to compare: since
- * C U is the service rate, p holds the growth of the queue at 0 and never drains what stands.
+ *   duk-literal   equation 2.9, algorithms 2 and 3 of Novak and Kasera, "Auto-Tuning Active
+ *                 Queue Management", COMSNETS 2017, and Novak's dissertation (2019), chapter
+ *                 2: keep the pool at the knee of the delay-utilisation curve, dD/dU = 1:
  *
- *   duk           the same knee for requests, the default. Over an interval in which every slot
- *                 turned over and all that stood at its start has left: C the service rate, n = C T
- *                 what it can serve, A what was offered, k the queue now. A queue of k* = sqrt(n)
- * is the noise of n itself; what stands above it is to be gone after another interval: p = 1 - (n -
- * (k - k*)) / (a - sqrt(a)),    a = A T and a request that finds more than k* before it is put out
- * with p, evenly spaced. On top of that, three rules of our own, found by simulation (below).
+ *                   p = 1 - (C/A) ((U_i - U_(i-1)) (1 + dt) / (dt (2 + dt - dD/dU)) + U_i)
  *
- * What our rules are, and the figures behind them (spillsim gate; C = 500/s, exponential service)
- *   evidence      S = max(0, S + cost at each arrival - C dt), the excess of the offer over the
- *                 capacity (a CUSUM: Page, "Continuous inspection schemes", Biometrika 1954).
- *                 Nothing is put out while S <= h, h = 20 requests' worth: at a load of 0.9 the
- *                 excess of a Poisson stream is exponential with mean 10, above h one time in e^2,
- * and the published form refuses on most of those occasions only. S is held at 5 h, so that an
- * overload is remembered for a while, and forgotten. threshold     with S > h, and rho = a_low / n
- * > 1: not, when k >= L = ln(100) / ln(rho). A queue with that many waiting runs empty about rho^-L
- * = 1 % of the time, more is wait alone. capacity      an interval with the queue never empty ends
- * as soon as C T - done > 3 sqrt(C T): the capacity fell, and it is measured anew.
+ *                 The interval dt is that of algorithm 3, a line through the shortest interval
+ *                 seen to keep the throughput at each level of congestion. Kept to compare:
+ *                 since C U is the service rate, p holds the growth of the queue at 0 and
+ *                 never drains what stands.
  *
- * Time is an argument: monotonic nanoseconds; a time before the last one counts as that one. No
- * allocation, no floating point, no clock. A struct admit is a plain value, to be serialised by the
- * caller; intervals end inside the calls.
+ *   duk           the same knee for requests, the default. Over an interval in which every
+ *                 slot turned over and all that stood at its start has left: C the service
+ *                 rate, n = C T what it can serve, a what was offered, k the queue now. A
+ *                 queue of k* = sqrt(n) is the noise of n itself; what stands above it is to
+ *                 be gone after another interval:
+ *
+ *                   p = 1 - (n - (k - k*)) / (a - sqrt(a))
+ *
+ *                 A request that finds more than k* before it is put out with p, evenly
+ *                 spaced; but for four rules of our own, found by simulation.
+ *
+ * The rules of duk that are ours (what they come to: `spillsim gate`, tests/unit/bench/gate)
+ *
+ *   evidence      S = max(0, S + cost at each arrival - C dt), the excess of the offer over
+ *                 the capacity (a CUSUM: Page, "Continuous inspection schemes", Biometrika
+ *                 1954). Nothing is put out while S <= h, 20 requests' worth. S is held at
+ *                 5 h: an overload is remembered for a while, and forgotten.
+ *   threshold     with S > h and rho = (a - sqrt(a)) / n > 1: not, when k >= ln(100) / ln(rho).
+ *                 A queue with that many waiting runs empty about 1 % of the time; more is
+ *                 wait alone.
+ *   burst         with S > h: not, when k >= max(slots, h). p is that of the interval before,
+ *                 and a crowd that comes within one would join as a whole.
+ *   capacity      an interval with the queue never empty ends as soon as what was done falls
+ *                 short of C T by three times its noise: the capacity fell.
+ *
+ * Time is an argument: monotonic nanoseconds; a time before the last one counts as that one.
+ * No allocation, no clock, and no floating point but in admit_look(), which is for people. A
+ * struct admit is a plain value, to be serialised by the caller; intervals end inside the calls.
  */
 #ifndef SPILLWAY_SCHED_ADMISSION_ADMISSION_H
 #define SPILLWAY_SCHED_ADMISSION_ADMISSION_H
