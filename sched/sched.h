@@ -460,6 +460,25 @@ void sched_complete(struct sched *s, struct sched_item *item, uint64_t true_cost
  */
 void sched_cancel(struct sched *s, struct sched_item *item, uint64_t now_ns);
 
+/*
+ * Backlogs. Who may have to put a request out of the queue (an admission policy, a full queue)
+ * takes it from the flow that exceeds its share the most. From sched_watch_backlogs(s, true) on the
+ * scheduler keeps its backlogged flows by (queued cost + outstanding cost) / weight; until then
+ * that costs nothing. 0, or -ENOMEM (nothing has changed). O(F) for F attached flows, later O(log
+ * F) an event.
+ */
+int sched_watch_backlogs(struct sched *s, bool on);
+
+/*
+ * Whom to put out so that a request of `cost` can join `flow`: the newest queued request of the
+ * flow with the longest normalised backlog, as above, if that is longer than `flow`'s would be with
+ * the request; NULL when it is not, when that flow is `flow` itself, or when backlogs are not
+ * watched. Nothing changes: the caller cancels it. `flow` is attached. O(1), but for fifo, whose
+ * one queue is searched from its end, 64 requests far at most (NULL if the flow has none there).
+ */
+struct sched_item *sched_victim(const struct sched *s, const struct sched_flow *flow,
+                                uint64_t cost);
+
 /* ---- inspection, O(1) --------------------------------------------------------------------- */
 
 enum sched_algorithm sched_algorithm_of(const struct sched *s);

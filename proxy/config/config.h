@@ -27,6 +27,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
+#include "sched/admission/admission.h"
 #include "sched/sched.h"
 
 /* A time limit that was set to `off`: about 73 years, so that now + limit cannot overflow, signed
@@ -266,6 +267,22 @@ struct config_queue {
     uint64_t timeout_ns; /* longest wait for a turn */
 };
 
+/* What becomes of what the admission policy says no to. */
+enum config_admission_action {
+    CONFIG_ADMISSION_AUTO,   /* before the checks: by protocol */
+    CONFIG_ADMISSION_REFUSE, /* HTTP's default: 503 with Retry-After, JUKEBOX, DELAY */
+    CONFIG_ADMISSION_MARK,   /* NFS's: it joins, but its client is not read for an interval */
+};
+
+/* Who may join the pool's queue: sched/admission/admission.h. It counts what the depth counts. */
+struct config_admission {
+    enum admit_policy algorithm; /* none: everybody */
+    enum config_admission_action action;
+    uint32_t limit;       /* tail: requests (or cost units) in the queue; >= 1 */
+    uint64_t target_ns;   /* codel, pie: 0: the published one */
+    uint64_t interval_ns; /* codel, duk-literal: 0: the published one */
+};
+
 struct config_server_timeouts {
     uint64_t connect_ns;
     uint64_t first_byte_ns; /* request sent until the reply begins */
@@ -301,6 +318,7 @@ struct config_pool {
     enum sched_algorithm algorithm;
     struct sched_options options; /* of the algorithm */
     uint64_t feedback_period_ns;  /* of the loop that moves weights, when a flow has a target */
+    struct config_admission admission;
     struct config_queue queue;
     struct config_cost cost;
     struct config_server_timeouts timeouts;

@@ -47,6 +47,32 @@ static const cyaml_strval_t *get_algorithm_words(void)
     return algorithm_words;
 }
 
+static cyaml_strval_t admission_words[ADMIT_POLICIES + 1];
+
+static void fill_admission_words(void)
+{
+    for (int i = 0; i < ADMIT_POLICIES; i++) {
+        admission_words[i] = (cyaml_strval_t){
+            .str = admit_policy_name((enum admit_policy)i),
+            .val = i,
+        };
+    }
+}
+
+static const cyaml_strval_t *get_admission_words(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, fill_admission_words);
+    return admission_words;
+}
+
+static const cyaml_strval_t admission_action_words[] = {
+    {"auto", CONFIG_ADMISSION_AUTO},
+    {"refuse", CONFIG_ADMISSION_REFUSE},
+    {"mark", CONFIG_ADMISSION_MARK},
+    {NULL, 0},
+};
 const cyaml_strval_t config_class_words[] = {
     {"read", CONFIG_CLASS_READ},
     {"write", CONFIG_CLASS_WRITE},
@@ -257,6 +283,32 @@ static const struct config_key scheduler_keys[] = {
 const struct config_shape config_scheduler_shape = {.keys = scheduler_keys,
                                                     .shorthand = "algorithm"};
 
+static const struct config_key admission_keys[] = {
+    {"algorithm", CONFIG_KIND_WORD, .fallback = "none", .word_source = get_admission_words,
+     .help = "Who may join the queue. none: everybody. duk: nobody who would only make it longer; "
+             "it has nothing to tune. tail, codel, pie, duk-literal: to compare with.",
+     AT(config_admission, algorithm)},
+    {"action", CONFIG_KIND_WORD, .fallback = "auto", .words = admission_action_words,
+     .help =
+         "What becomes of a request that may not. refuse: 503 with Retry-After, JUKEBOX, DELAY. "
+         "mark: it joins, but its client's connection is not read for a while. auto: refuse "
+         "for HTTP, mark for NFS.",
+     AT(config_admission, action)},
+    {"limit", CONFIG_KIND_COUNT, .fallback = "64", .min = 1, .max = 100 * MILLION,
+     .help = "tail: requests (or cost units) in the queue.", AT(config_admission, limit)},
+    {"target", CONFIG_KIND_DURATION, .fallback = "auto", .min = 1000, .max = DAY,
+     .words = auto_words, .help = "codel, pie: the wait to keep to; auto: 5 ms, 20 ms.",
+     AT(config_admission, target_ns)},
+    {"interval", CONFIG_KIND_DURATION, .fallback = "auto", .min = 1000, .max = DAY,
+     .words = auto_words,
+     .help = "codel: how long the wait must be above the target; auto: 100 ms. duk-literal: its "
+             "interval; auto: by the source's algorithm 3.",
+     AT(config_admission, interval_ns)},
+    {0},
+};
+const struct config_shape config_admission_shape = {.keys = admission_keys,
+                                                    .shorthand = "algorithm"};
+
 static const struct config_key queue_keys[] = {
     {"limit", CONFIG_KIND_COUNT, .fallback = "4096", .min = 1, .max = 100 * MILLION,
      .help = "Requests waiting in the pool (NFS: for one of its servers); more are refused (503, "
@@ -434,6 +486,8 @@ static const struct config_key pool_keys[] = {
      .help = "What depths count.", AT(config_pool, depth_unit)},
     {"scheduler", CONFIG_KIND_MAP, .shape = &config_scheduler_shape, .help = "Who goes next.",
      WITHIN},
+    {"admission", CONFIG_KIND_MAP, .shape = &config_admission_shape, .help = "Who may wait.",
+     AT(config_pool, admission)},
     {"queue", CONFIG_KIND_MAP, .shape = &queue_shape, .help = "Limits on waiting.",
      AT(config_pool, queue)},
     {"cost", CONFIG_KIND_MAP, .shape = &cost_shape, .help = "What a request counts for.",

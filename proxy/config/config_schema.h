@@ -72,8 +72,9 @@ struct config_shape {
     bool scalar_only;              /* and a map is not allowed */
 };
 
-/* Of the whole file, of a flow, of a pool's scheduler. */
-extern const struct config_shape config_schema, config_flow_shape, config_scheduler_shape;
+/* Of the whole file, of a flow, of a pool's scheduler and its admission. */
+extern const struct config_shape config_schema, config_flow_shape, config_scheduler_shape,
+    config_admission_shape;
 
 extern const cyaml_strval_t config_class_words[], config_protocol_words[];
 

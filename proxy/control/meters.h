@@ -55,10 +55,14 @@ uint64_t histogram_quantile_ns(const struct histogram *histogram, double quantil
 
 /* Of a pool or a flow. */
 struct flow_meters {
-    uint64_t requests;  /* answered by a server, well or badly */
-    uint64_t cost;      /* charged, after correction */
-    uint64_t bytes_in;  /* of requests */
-    uint64_t bytes_out; /* of replies */
+    uint64_t offered;  /* came to the gate (one that is held and comes again counts again) */
+    uint64_t admitted; /* joined the queue */
+    uint64_t admission_refused; /* by the admission policy, on arrival or out of the queue */
+    uint64_t marked;            /* joined, but their clients were slowed down */
+    uint64_t requests;          /* answered by a server, well or badly */
+    uint64_t cost;              /* charged, after correction */
+    uint64_t bytes_in;          /* of requests */
+    uint64_t bytes_out;         /* of replies */
     uint64_t errors;    /* no whole answer came from a server: connect, reset, nonsense, time-out */
     uint64_t refused;   /* queue full */
     uint64_t no_server; /* refused because no server was in service */

@@ -17,7 +17,19 @@ struct pool_view {
     uint64_t slack;          /* its options, whether the algorithm reads them or not */
     uint64_t capacity_per_s; /* 0: not known */
     double ageing_s;
-    uint64_t depth; /* what the servers in service and the total allow together */
+    const char *admission;        /* the policy: "none", "duk", ... */
+    const char *admission_action; /* "refuse", "mark" */
+    uint64_t admission_limit;
+    double admission_target_s, admission_interval_s; /* as set; 0: the published ones */
+    /* What the policy knows. Of several lanes: rates and allowances are added up, of shares and
+     * lengths it is the largest. */
+    double admission_capacity_per_s; /* C; 0: not measured yet */
+    double admission_share;          /* p: of what comes, how much is refused or marked, 0 to 1 */
+    double admission_allowed;        /* k*: what may wait */
+    double admission_most;       /* the most that may wait while there is an overload; 0: none */
+    double admission_surplus;    /* above 1 an overload is evident */
+    double admission_measured_s; /* the interval that ended last */
+    uint64_t depth;              /* what the servers in service and the total allow together */
     uint64_t queued, outstanding;
     struct flow_meters meters;
 };

@@ -174,6 +174,8 @@ static const char *refusal_text(enum refusal refusal)
         return "No server of this service can be reached at the moment; try again later.";
     case REFUSAL_AT_LIMIT:
         return "Requests of this kind come faster than their limit allows; try again later.";
+    case REFUSAL_ADMISSION:
+        return "More requests come than the service can answer; try again later.";
     }
     return "The service is not available; try again later.";
 }
@@ -190,6 +192,8 @@ static const char *refusal_end(enum refusal refusal)
         return "no-server";
     case REFUSAL_AT_LIMIT:
         return "at-limit";
+    case REFUSAL_ADMISSION:
+        return "admission";
     }
     return "refused";
 }

@@ -64,6 +64,8 @@ static const char *end_text(enum refusal refusal)
         return "queue-timeout";
     case REFUSAL_AT_LIMIT:
         return "at-limit";
+    case REFUSAL_ADMISSION:
+        return "admission";
     case REFUSAL_NO_SERVER:
         break;
     }

@@ -243,6 +243,19 @@ void admit_leave(struct admit *admit, uint64_t cost, uint64_t now_ns)
     left(admit, cost);
 }
 
+void admit_mark(struct admit *admit, uint64_t cost, uint64_t now_ns)
+{
+    pass_time(admit, now_ns);
+    admit->queue += cost;
+}
+
+void admit_swap(struct admit *admit, uint64_t joins, uint64_t leaves, uint64_t now_ns)
+{
+    pass_time(admit, now_ns);
+    admit->queue += joins;
+    left(admit, leaves);
+}
+
 void admit_requeue(struct admit *admit, uint64_t cost, uint64_t now_ns)
 {
     pass_time(admit, now_ns);

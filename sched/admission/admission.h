@@ -227,6 +227,18 @@ bool admit_dispatch(struct admit *admit, uint64_t cost, uint64_t waited_ns, uint
 /* An admitted request leaves the queue for good, with no service. */
 void admit_leave(struct admit *admit, uint64_t cost, uint64_t now_ns);
 
+/*
+ * The request that was just put out by admit_offer joins all the same: its client is told to slow
+ * down instead (a mark). It stays in the count of those put out.
+ */
+void admit_mark(struct admit *admit, uint64_t cost, uint64_t now_ns);
+
+/*
+ * The request that was just put out by admit_offer, of cost `joins`, joins in the place of one in
+ * the queue, of cost `leaves`, which is put out instead (fairness between flows is the caller's).
+ */
+void admit_swap(struct admit *admit, uint64_t joins, uint64_t leaves, uint64_t now_ns);
+
 /* A dispatched request is back in the queue. */
 void admit_requeue(struct admit *admit, uint64_t cost, uint64_t now_ns);
 

@@ -101,6 +101,9 @@ static void count_refusal(struct flow_meters *meters, enum refusal refusal)
     case REFUSAL_AT_LIMIT:
         meters->at_limit++;
         break;
+    case REFUSAL_ADMISSION:
+        meters->admission_refused++;
+        break;
     }
 }
 

@@ -51,6 +51,7 @@ enum refusal {
     REFUSAL_TIMEOUT,   /* waited too long */
     REFUSAL_NO_SERVER, /* no server of the pool is in service */
     REFUSAL_AT_LIMIT,  /* the flow's rate limit, where it refuses rather than lets wait */
+    REFUSAL_ADMISSION, /* the admission policy: it would only have made the queue longer */
 };
 
 /* How it ended at the server; for the meters. */
@@ -60,11 +61,23 @@ enum outcome {
     OUTCOME_ABORTED,  /* the client went away in the middle */
 };
 
+/* On the way to `marked`. */
+enum exchange_mark {
+    EXCHANGE_UNMARKED,
+    EXCHANGE_TO_MARK, /* its own thread has not heard of it yet */
+    EXCHANGE_MARKED,
+};
+
 struct exchange_ops {
     /* Its turn has come and it holds a slot of exchange->server: send it. */
     void (*dispatched)(struct exchange *exchange);
-    /* It will not be served; the exchange is the owner's again. */
+    /* It will not be served; the exchange is the owner's again. exchange->retry_after_ns is when
+     * the client may try again, as far as the gate knows. */
     void (*refused)(struct exchange *exchange, enum refusal refusal);
+    /* It waits for its turn (or has just got it: `dispatched` follows at once), but its client is
+     * to be slowed: not to be read from for exchange->mark_ns from now on. At most once for an
+     * exchange, before `dispatched`. NULL: such owners can't. */
+    void (*marked)(struct exchange *exchange);
     /* The gate is done with it: free it. */
     void (*released)(struct exchange *exchange);
 };
@@ -86,6 +99,7 @@ struct exchange {
     uint8_t state;     /* enum exchange_state; QUEUED <-> others only under the gate's lock */
     uint8_t outcome;   /* enum outcome, set by gate_finish */
     uint8_t refusal;   /* enum refusal, on the way to `refused` */
+    uint8_t mark;      /* enum exchange_mark */
     bool abandoned;    /* nobody waits for it any more, but it is on its way to `dispatched` */
     bool owner_counts; /* refusals are counted by gate_count_refusal(): the owner may try again
                           instead */
@@ -104,6 +118,8 @@ struct exchange {
     uint64_t queued_ns;
     uint64_t dispatched_ns;
     uint64_t finished_ns;
+    uint64_t retry_after_ns; /* of a refused one: see `refused`; 0: not known */
+    uint64_t mark_ns;        /* of a marked one: how long its client is to be left alone */
 };
 
 STAILQ_HEAD(exchange_list, exchange);

@@ -100,6 +100,7 @@ struct lane {
     TAILQ_ENTRY(lane) link;
     unsigned index; /* in the pool */
     struct sched *sched;
+    struct admit admit; /* who may join the scheduler's queue; in the unit of the depth */
     TAILQ_HEAD(server_list, server) servers;
     bool unsettled; /* some server is not simply ready: the depth has to be looked at again */
     struct server *cursor; /* round robin: the server chosen last */
@@ -133,6 +134,7 @@ struct pool {
     uint64_t depth; /* total over the lanes; 0: the servers' depths alone */
     uint64_t outstanding, outstanding_cost;
     uint64_t queue_limit, flow_limit, queue_timeout_ns;
+    struct config_admission admission;
     uint32_t dead_after;
     uint64_t dead_for_ns;
     TAILQ_HEAD(lane_list, lane) lanes;
@@ -178,6 +180,9 @@ static inline const struct sched_terms *pool_class_terms(const struct flow_class
 /* The lane's scheduler works by that algorithm from now on; out of memory ends the process. Under
  * the lock. */
 void pool_switch_algorithm(struct lane *lane, enum sched_algorithm algorithm);
+
+/* Another admission policy or action from now on, in every lane. Under the lock. */
+void pool_set_admission(struct pool *pool, const struct config_admission *admission);
 
 /* The instance an exchange belongs to, made if need be. Under the lock. */
 struct flow *pool_flow_for(struct exchange *exchange);

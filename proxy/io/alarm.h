@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Alarms: timers of one event loop that fire within the clock's own precision, for the few times
+ * that are shorter than the wheel's tick of 8 ms (timer.h): a client that is not read from for a
+ * millisecond, a request that becomes due.
+ *
+ *      alarm_set ──> in loop->alarms, in the order of their times ──timerfd──> fire, on the loop
+ *                         └── alarm_clear ──> out
+ *
+ * A loop has one timerfd, made at its first alarm and set for the earliest one. Without descriptors
+ * the wheel does it, late but never early. Setting is O(1) for times that come in order, else O(n):
+ * alarms are for dozens, the wheel for thousands. Only the loop's own thread may touch its alarms.
+ */
+#ifndef SPILLWAY_IO_ALARM_H
+#define SPILLWAY_IO_ALARM_H
+
+#include "proxy/io/timer.h"
+
+#include <event2/event_struct.h>
+
+struct alarm;
+struct loop;
+typedef void alarm_fire_fn(struct alarm *alarm, uint64_t now_ns);
+
+struct alarm {
+    TAILQ_ENTRY(alarm) link;
+    alarm_fire_fn *fire;
+    uint64_t deadline_ns; /* 0: not set */
+};
+
+/* Of a loop. */
+struct alarms {
+    TAILQ_HEAD(alarm_list, alarm) list;
+    struct timer late; /* the wheel's, where there is no descriptor */
+    struct event event;
+    int fd; /* -1: not needed so far */
+};
+
+void alarm_init(struct alarm *alarm, alarm_fire_fn *fire);
+
+/* Fires once, at that time of the loop's clock or in the next turn if it is past. One that is set
+ * is set anew. */
+void alarm_set(struct loop *loop, struct alarm *alarm, uint64_t deadline_ns);
+
+/* It will not fire; nothing if it was not set. */
+void alarm_clear(struct loop *loop, struct alarm *alarm);
+
+/* By the loop itself. */
+void alarms_init(struct alarms *alarms);
+void alarms_fini(struct alarms *alarms);
+
+#endif
