@@ -18,6 +18,9 @@
 #include <errno.h>
 #include <string.h>
 
+#define MARK_LEAST_NS 100000ULL
+#define MARK_MOST_NS  1000000000ULL
+
 static const struct admit_policy_ops *const policies[ADMIT_POLICIES] = {
     [ADMIT_NONE] = &admit_none_ops,           [ADMIT_TAIL] = &admit_tail_ops,
     [ADMIT_CODEL] = &admit_codel_ops,         [ADMIT_PIE] = &admit_pie_ops,
@@ -246,7 +249,24 @@ void admit_leave(struct admit *admit, uint64_t cost, uint64_t now_ns)
 void admit_mark(struct admit *admit, uint64_t cost, uint64_t now_ns)
 {
     pass_time(admit, now_ns);
+    admit->admitted++;
     admit->queue += cost;
+}
+
+void admit_keep(struct admit *admit, uint64_t cost, uint64_t now_ns)
+{
+    pass_time(admit, now_ns);
+    admit->admitted++;
+    admit->outstanding += cost;
+}
+
+uint64_t admit_mark_ns(const struct admit *admit)
+{
+    uint64_t length_ns = admit->interval.last_ns;
+
+    if (length_ns < MARK_LEAST_NS)
+        return MARK_LEAST_NS;
+    return length_ns < MARK_MOST_NS ? length_ns : MARK_MOST_NS;
 }
 
 void admit_swap(struct admit *admit, uint64_t joins, uint64_t leaves, uint64_t now_ns)

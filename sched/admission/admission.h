@@ -239,6 +239,12 @@ void admit_mark(struct admit *admit, uint64_t cost, uint64_t now_ns);
  */
 void admit_swap(struct admit *admit, uint64_t joins, uint64_t leaves, uint64_t now_ns);
 
+/* The request that was just put out by admit_dispatch goes to its server all the same: a mark. */
+void admit_keep(struct admit *admit, uint64_t cost, uint64_t now_ns);
+
+/* For how long a marked client is to be left alone: the last interval, within 100 us and 1 s. */
+uint64_t admit_mark_ns(const struct admit *admit);
+
 /* A dispatched request is back in the queue. */
 void admit_requeue(struct admit *admit, uint64_t cost, uint64_t now_ns);
 
