@@ -253,6 +253,7 @@ struct sched_flow {
     uint64_t reciprocal;      /* 2^63 / weight */
     int64_t owed;             /* corrections not yet part of a tag */
     uint32_t heap_place;      /* in the one heap that it is in, see sched/engine/heap.h */
+    uint32_t backlog_place;   /* likewise, in that of backlogs */
     uint8_t place;            /* where the flow stands, see sched/engine/engine.h */
     bool pinned;
 

@@ -9,7 +9,7 @@
  *   - a flow is ACTIVE iff it has queued or outstanding items;
  *   - nothing queued and nothing outstanding implies v is not before any finish tag given.
  */
-#include "sched/engine/engine.h"
+#include "sched/engine/backlogs.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -74,6 +74,7 @@ struct sched *sched_create(const struct sched_params *params)
     heap_init(&s->parked, offsetof(struct sched_flow, heap_place));
     heap_init(&s->owing, offsetof(struct sched_flow, heap_place));
     heap_init(&s->cooling, offsetof(struct sched_flow, heap_place));
+    heap_init(&s->backlogs, offsetof(struct sched_flow, backlog_place));
     heap_init(&s->reserve, offsetof(struct sched_flow, reserve_place));
     return s;
 }
@@ -90,6 +91,7 @@ void sched_destroy(struct sched *s)
     heap_fini(&s->parked);
     heap_fini(&s->reserve);
     heap_fini(&s->cooling);
+    heap_fini(&s->backlogs);
     free(s);
 }
 
@@ -191,6 +193,7 @@ static void item_gone(struct sched *s, struct sched_item *item)
     struct sched_flow *flow = item->flow;
 
     item->state = SCHED_ITEM_IDLE;
+    sched_backlog_changed(s, flow);
     if (flow->queued == 0 && flow->outstanding == 0)
         sched_flow_rest(s, flow);
     if (s->queued == 0 && s->outstanding == 0) {
@@ -238,6 +241,7 @@ enum sched_verdict sched_enqueue(struct sched *s, struct sched_flow *flow, struc
         sched_flow_wake(s, flow);
     s->ops->queue(s, item);
     count_queued(s, item);
+    sched_backlog_changed(s, flow);
     return SCHED_OK;
 }
 
@@ -269,6 +273,7 @@ struct sched_item *sched_dispatch(struct sched *s, uint64_t now_ns)
     item->flow->outstanding_cost += item->cost;
     item->state = SCHED_ITEM_OUTSTANDING;
     s->ops->take(s, item);
+    sched_backlog_changed(s, item->flow);
     sched_fetch_flows(s);
     if (sched_flows_unsettled(s))
         sched_flows_settle(s);
@@ -292,6 +297,7 @@ void sched_requeue_front(struct sched *s, struct sched_item *item)
     item->state = SCHED_ITEM_QUEUED;
     s->ops->put_back(s, item);
     count_queued(s, item);
+    sched_backlog_changed(s, item->flow);
 }
 
 void sched_complete(struct sched *s, struct sched_item *item, uint64_t true_cost, uint64_t now_ns)

@@ -173,6 +173,8 @@ struct sched {
     struct heap parked;  /* backlogged flows that may not send now */
     struct heap reserve; /* mclock: backlogged flows by R */
     struct heap cooling;
+    struct heap backlogs; /* while `watching`: see backlogs.h */
+    bool watching;
     uint64_t active_weight;      /* of the flows that have requests */
     uint64_t idle_pinned_weight; /* of the pinned flows that have none */
     struct sched_options options;

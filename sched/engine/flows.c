@@ -10,7 +10,7 @@
  *   - s->active_weight is the sum over the ACTIVE flows, s->idle_pinned_weight over the pinned ones
  *     that are not.
  */
-#include "sched/engine/engine.h"
+#include "sched/engine/backlogs.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -318,6 +318,8 @@ int sched_flows_reserve(struct sched *s, const struct sched_ops *ops, uint64_t c
         error = heap_reserve(&s->reserve, count);
     if (error == 0 && (ops->heaps & SCHED_HEAPS_COOLING) != 0)
         error = heap_reserve(&s->cooling, count);
+    if (error == 0 && s->watching)
+        error = heap_reserve(&s->backlogs, count);
     return error;
 }
 
@@ -376,6 +378,7 @@ int sched_flow_set_weight(struct sched *s, struct sched_flow *flow, uint32_t wei
     /* The head has its start tag already and no request has a finish tag before its dispatch. */
     flow->weight = weight;
     flow->reciprocal = vtime_reciprocal(weight);
+    sched_backlog_changed(s, flow);
     if (s->ops->changed != NULL)
         s->ops->changed(s, flow);
     return 0;

@@ -13,6 +13,10 @@ static void add_histogram(struct histogram *sum, const struct histogram *one)
 /* A pool has no meters of its own: it is what its flows, present and past, are together. */
 static void add_meters(struct flow_meters *sum, const struct flow_meters *one)
 {
+    sum->offered += one->offered;
+    sum->admitted += one->admitted;
+    sum->admission_refused += one->admission_refused;
+    sum->marked += one->marked;
     sum->requests += one->requests;
     sum->cost += one->cost;
     sum->bytes_in += one->bytes_in;
@@ -32,6 +36,33 @@ static double seconds(uint64_t ns)
     return (double)ns / 1e9;
 }
 
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static void view_admission(const struct pool *pool, struct pool_view *view)
+{
+    const struct config_admission *admission = &pool->admission;
+    struct lane *lane;
+
+    view->admission = admit_policy_name(admission->algorithm);
+    view->admission_action = admission->action == CONFIG_ADMISSION_MARK ? "mark" : "refuse";
+    view->admission_limit = admission->limit;
+    view->admission_target_s = seconds(admission->target_ns);
+    view->admission_interval_s = seconds(admission->interval_ns);
+    TAILQ_FOREACH(lane, &pool->lanes, link)
+    {
+        const struct admit_view one = admit_look(&lane->admit);
+        view->admission_capacity_per_s += one.capacity_per_s;
+        view->admission_allowed += one.queue_allowed;
+        view->admission_most += one.queue_most;
+        view->admission_share = larger(view->admission_share, one.refuse_share);
+        view->admission_surplus = larger(view->admission_surplus, one.surplus);
+        view->admission_measured_s = larger(view->admission_measured_s, seconds(one.interval_ns));
+    }
+}
+
 static void view_pool(struct pool *pool, struct pool_view *view)
 {
     struct flow_class *class;
@@ -44,6 +75,7 @@ static void view_pool(struct pool *pool, struct pool_view *view)
     view->slack = pool->options.slack;
     view->capacity_per_s = pool->options.capacity_per_s;
     view->ageing_s = seconds(pool->options.ageing_ns);
+    view_admission(pool, view);
     TAILQ_FOREACH(lane, &pool->lanes, link)
     {
         view->depth += sched_depth(lane->sched);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of the gate share: gate_pump.c (requests on their way through), gate_servers.c
- * (where they go), gate_wake.c (requests that become due by the passing of time). Everything is
- * called under the pool's lock, unless it says otherwise.
+ * What the parts of the gate share: gate_pump.c (requests on their way through), gate_admission.c
+ * (which may wait), gate_servers.c (where they go), gate_wake.c (requests that become due by the
+ * passing of time). Everything is called under the pool's lock, unless it says otherwise.
  */
 #ifndef SPILLWAY_CORE_GATE_GATE_INTERNAL_H
 #define SPILLWAY_CORE_GATE_GATE_INTERNAL_H
@@ -21,6 +21,32 @@ void gate_take_slot(struct exchange *exchange, struct server *server);
 void gate_give_slot(struct exchange *exchange);
 
 bool gate_pool_has_room(const struct pool *pool);
+
+/*
+ * Admission (gate_admission.c). `refused` receives what is put out of the pumping loop's own
+ * requests; those of other loops are handed over to them.
+ */
+
+/* What the request counts for in the lane's struct admit. */
+uint64_t gate_admission_cost(const struct exchange *exchange);
+
+/* The request was just queued: whether it may stay, perhaps in the place of another. False: the
+ * caller puts it out. */
+bool gate_may_join(struct gate_side *side, struct exchange *exchange, struct exchange_list *refused,
+                   uint64_t now_ns);
+
+/* The request has left the queue for a server: whether it may go there. False: it is refused. */
+bool gate_may_go(struct gate_side *side, struct exchange *exchange, struct exchange_list *refused,
+                 uint64_t now_ns);
+
+/* The pool's queue is full: puts out a request of a flow that exceeds its share more than this one
+ * would. False: there is none. */
+bool gate_make_room(struct gate_side *side, struct exchange *exchange,
+                    struct exchange_list *refused, uint64_t now_ns);
+
+/* A QUEUED request is refused; lane->admit has been told (gate_pump.c). */
+void gate_put_out(struct gate_side *side, struct exchange *exchange, enum refusal refusal,
+                  struct exchange_list *refused, uint64_t now_ns);
 
 /*
  * Time of the pool's events: loops read their clocks at different moments, and a scheduler's time

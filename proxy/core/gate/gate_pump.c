@@ -43,6 +43,16 @@ void gate_finish(struct exchange *exchange, enum outcome outcome, uint64_t true_
 
 /* ------------------------------------------------------------------ the pump */
 
+/* What the pump found for its own loop to do after the lock. */
+struct pump_result {
+    struct exchange_list refused;
+    struct exchange_list dispatched;
+    struct exchange_list released;
+    struct exchange_list marked; /* that wait, by submit_link */
+    uint64_t wake_ns;
+    bool more_to_retire; /* keyed flows, for the next pump */
+};
+
 static void count_flow(struct flow_meters *meters, const struct exchange *exchange)
 {
     if (exchange->outcome == OUTCOME_ANSWERED)
@@ -74,12 +84,14 @@ static void count_server(struct server_meters *meters, const struct exchange *ex
 
 static void end_exchange(struct pool *pool, struct exchange *exchange)
 {
+    uint64_t now_ns = gate_advance_clock(pool, exchange->finished_ns);
+
     gate_give_slot(exchange);
     pool->outstanding--;
     pool->outstanding_cost -= exchange->cost;
     exchange->class->outstanding--;
-    sched_complete(exchange->lane->sched, &exchange->item, exchange->true_cost,
-                   gate_advance_clock(pool, exchange->finished_ns));
+    sched_complete(exchange->lane->sched, &exchange->item, exchange->true_cost, now_ns);
+    admit_complete(&exchange->lane->admit, gate_admission_cost(exchange), now_ns);
     count_flow(&exchange->class->meters, exchange);
     count_server(&exchange->server->meters, exchange);
     pool_flow_ended(exchange);
@@ -111,6 +123,7 @@ static void note_refusal(struct exchange *exchange, enum refusal refusal)
 {
     exchange->state = EXCHANGE_READING;
     exchange->refusal = (uint8_t)refusal;
+    exchange->retry_after_ns = admit_retry_after_ns(&exchange->lane->admit);
     if (!exchange->owner_counts)
         count_refusal(&exchange->class->meters, refusal);
 }
@@ -135,7 +148,43 @@ static void hand_over(struct gate_side *side, struct exchange *exchange)
     batch->last = &exchange->message;
 }
 
-static bool dispatch_one(struct gate_side *side, struct lane *lane, struct exchange_list *own,
+/* It is answered by its own loop: in the next turn, or after this pump's lock. */
+static void give_back(struct gate_side *side, struct exchange *exchange,
+                      struct exchange_list *refused)
+{
+    if (exchange->loop == side->loop)
+        STAILQ_INSERT_TAIL(refused, exchange, link);
+    else
+        hand_over(side, exchange);
+}
+
+/* A QUEUED request leaves the scheduler. */
+static void leave_queue(struct exchange *exchange, uint64_t now_ns)
+{
+    sched_cancel(exchange->lane->sched, &exchange->item, now_ns);
+    exchange->class->queued--;
+    pool_flow_ended(exchange);
+}
+
+void gate_put_out(struct gate_side *side, struct exchange *exchange, enum refusal refusal,
+                  struct exchange_list *refused, uint64_t now_ns)
+{
+    leave_queue(exchange, now_ns);
+    note_refusal(exchange, refusal);
+    give_back(side, exchange, refused);
+}
+
+/* The scheduler named it, but it goes to no server. */
+static void refuse_outstanding(struct gate_side *side, struct exchange *exchange,
+                               enum refusal refusal, struct exchange_list *refused, uint64_t now_ns)
+{
+    sched_complete(exchange->lane->sched, &exchange->item, 0, now_ns);
+    note_refusal(exchange, refusal);
+    pool_flow_ended(exchange);
+    give_back(side, exchange, refused);
+}
+
+static bool dispatch_one(struct gate_side *side, struct lane *lane, struct pump_result *result,
                          uint64_t now_ns)
 {
     struct pool *pool = lane->pool;
@@ -147,31 +196,32 @@ static bool dispatch_one(struct gate_side *side, struct lane *lane, struct excha
     if (item == NULL)
         return false;
     struct exchange *exchange = container_of(item, struct exchange, item);
+    exchange->class->queued--;
+    class_feedback_waiting(&exchange->class->feedback, now_ns);
+    if (!gate_may_go(side, exchange, &result->refused, now_ns)) {
+        refuse_outstanding(side, exchange, REFUSAL_ADMISSION, &result->refused, now_ns);
+        return true;
+    }
     exchange->state = EXCHANGE_DISPATCHED;
     exchange->dispatched_ns = now_ns;
-    exchange->class->queued--;
     exchange->class->outstanding++;
-    class_feedback_waiting(&exchange->class->feedback, now_ns);
     pool->outstanding++;
     pool->outstanding_cost += exchange->cost;
     gate_take_slot(exchange, server);
-    if (exchange->loop == side->loop)
-        STAILQ_INSERT_TAIL(own, exchange, link);
-    else
-        hand_over(side, exchange);
+    give_back(side, exchange, &result->dispatched);
     return true;
 }
 
 /* One from each lane in turn, going on where the last time ended: where the pool's total is short,
  * no lane may take all of it. */
-static void dispatch(struct gate_side *side, struct exchange_list *own, uint64_t now_ns)
+static void dispatch(struct gate_side *side, struct pump_result *result, uint64_t now_ns)
 {
     struct pool *pool = side->pool;
     struct lane *lane = pool->next_lane != NULL ? pool->next_lane : TAILQ_FIRST(&pool->lanes);
     unsigned without = 0;
 
     while (without < pool->lane_count) {
-        without = dispatch_one(side, lane, own, now_ns) ? 0 : without + 1;
+        without = dispatch_one(side, lane, result, now_ns) ? 0 : without + 1;
         lane = TAILQ_NEXT(lane, link) != NULL ? TAILQ_NEXT(lane, link) : TAILQ_FIRST(&pool->lanes);
     }
     pool->next_lane = lane;
@@ -191,23 +241,44 @@ static enum refusal refusal_of(enum sched_verdict verdict)
     return REFUSAL_POOL_FULL;
 }
 
+static enum sched_verdict enqueue(struct exchange *exchange, uint64_t now_ns)
+{
+    return sched_enqueue(exchange->lane->sched, &exchange->flow->sched, &exchange->item,
+                         exchange->cost, now_ns);
+}
+
+static bool is_full(enum sched_verdict verdict)
+{
+    return verdict == SCHED_FLOW_FULL || verdict == SCHED_TOTAL_FULL;
+}
+
+/* What stands in the queue is what nobody can serve now: a policy judges by that. */
+static void dispatch_before(struct gate_side *side, struct lane *lane, struct pump_result *result,
+                            uint64_t now_ns)
+{
+    if (lane->pool->admission.algorithm != ADMIT_NONE && sched_queued(lane->sched) > 0)
+        dispatch(side, result, now_ns);
+}
+
 /* True when queued. */
 static bool queue_exchange(struct gate_side *side, struct exchange *exchange,
-                           struct exchange_list *dispatched, uint64_t now_ns)
+                           struct pump_result *result, uint64_t now_ns)
 {
-    struct lane *lane = exchange->lane;
     enum sched_verdict verdict;
 
     exchange->queued_ns = now_ns;
+    exchange->mark = EXCHANGE_UNMARKED;
     exchange->flow = pool_flow_for(exchange);
-    verdict =
-        sched_enqueue(lane->sched, &exchange->flow->sched, &exchange->item, exchange->cost, now_ns);
-    if (verdict == SCHED_FLOW_FULL || verdict == SCHED_TOTAL_FULL) {
+    exchange->class->meters.offered++;
+    dispatch_before(side, exchange->lane, result, now_ns);
+    verdict = enqueue(exchange, now_ns);
+    if (is_full(verdict)) {
         /* What a server can take now does not wait, and so does not count against the limits. */
-        dispatch(side, dispatched, now_ns);
-        verdict = sched_enqueue(lane->sched, &exchange->flow->sched, &exchange->item,
-                                exchange->cost, now_ns);
+        dispatch(side, result, now_ns);
+        verdict = enqueue(exchange, now_ns);
     }
+    if (verdict == SCHED_TOTAL_FULL && gate_make_room(side, exchange, &result->refused, now_ns))
+        verdict = enqueue(exchange, now_ns);
     if (verdict != SCHED_OK) {
         note_refusal(exchange, refusal_of(verdict));
         pool_drop_flow(exchange);
@@ -216,6 +287,12 @@ static bool queue_exchange(struct gate_side *side, struct exchange *exchange,
     exchange->state = EXCHANGE_QUEUED;
     if (exchange->class->queued++ == 0)
         class_feedback_waiting(&exchange->class->feedback, now_ns);
+    if (!gate_may_join(side, exchange, &result->refused, now_ns)) {
+        leave_queue(exchange, now_ns);
+        note_refusal(exchange, REFUSAL_ADMISSION);
+        return false;
+    }
+    exchange->class->meters.admitted++;
     return true;
 }
 
@@ -226,13 +303,9 @@ static void refuse_all_due(struct gate_side *side, struct lane *lane, struct exc
 
     while ((item = sched_dispatch(lane->sched, now_ns)) != NULL) {
         struct exchange *exchange = container_of(item, struct exchange, item);
-        sched_complete(lane->sched, item, 0, now_ns);
         exchange->class->queued--;
-        note_refusal(exchange, REFUSAL_NO_SERVER);
-        if (exchange->loop == side->loop)
-            STAILQ_INSERT_TAIL(refused, exchange, link);
-        else
-            hand_over(side, exchange);
+        admit_leave(&lane->admit, gate_admission_cost(exchange), now_ns);
+        refuse_outstanding(side, exchange, REFUSAL_NO_SERVER, refused, now_ns);
     }
 }
 
@@ -258,15 +331,6 @@ static void arm_timeout(struct exchange *exchange, uint64_t timeout_ns)
     timer_set(&exchange->loop->wheel, &exchange->queue_timer, exchange->queued_ns + timeout_ns);
 }
 
-/* What the pump found for its own loop to do after the lock. */
-struct pump_result {
-    struct exchange_list refused;
-    struct exchange_list dispatched;
-    struct exchange_list released;
-    uint64_t wake_ns;
-    bool more_to_retire; /* keyed flows, for the next pump */
-};
-
 static void pump_locked(struct gate_side *side, struct pump_result *result, uint64_t now_ns)
 {
     struct pool *pool = side->pool;
@@ -282,7 +346,7 @@ static void pump_locked(struct gate_side *side, struct pump_result *result, uint
     STAILQ_CONCAT(&result->released, &side->finished);
     while ((exchange = STAILQ_FIRST(&side->submitted)) != NULL) {
         STAILQ_REMOVE_HEAD(&side->submitted, submit_link);
-        if (queue_exchange(side, exchange, &result->dispatched, now_ns))
+        if (queue_exchange(side, exchange, result, now_ns))
             STAILQ_INSERT_TAIL(&waiting, exchange, submit_link);
         else
             STAILQ_INSERT_TAIL(&result->refused, exchange, link);
@@ -292,7 +356,7 @@ static void pump_locked(struct gate_side *side, struct pump_result *result, uint
         if (lane->unsettled)
             gate_update_depth(lane, now_ns);
     }
-    dispatch(side, &result->dispatched, now_ns);
+    dispatch(side, result, now_ns);
     TAILQ_FOREACH(lane, &pool->lanes, link)
     {
         if (sched_queued(lane->sched) > 0 && gate_lane_is_out(lane, now_ns))
@@ -300,12 +364,23 @@ static void pump_locked(struct gate_side *side, struct pump_result *result, uint
         result->more_to_retire |= pool_retire_flows(lane, RETIRE_PER_PUMP, now_ns);
     }
     /* Most were dispatched at once and never need the timer. */
-    STAILQ_FOREACH(exchange, &waiting, submit_link)
-    {
-        if (exchange->state == EXCHANGE_QUEUED)
-            arm_timeout(exchange, pool->queue_timeout_ns);
+    while ((exchange = STAILQ_FIRST(&waiting)) != NULL) {
+        STAILQ_REMOVE_HEAD(&waiting, submit_link);
+        if (exchange->state != EXCHANGE_QUEUED)
+            continue;
+        arm_timeout(exchange, pool->queue_timeout_ns);
+        if (exchange->mark == EXCHANGE_TO_MARK) {
+            exchange->mark = EXCHANGE_MARKED;
+            STAILQ_INSERT_TAIL(&result->marked, exchange, submit_link);
+        }
     }
     result->wake_ns = gate_wake_needed(pool, now_ns);
+}
+
+static void tell_mark(struct exchange *exchange)
+{
+    if (exchange->ops->marked != NULL && !exchange->abandoned)
+        exchange->ops->marked(exchange);
 }
 
 static void pump(struct loop *loop, struct turn_hook *hook)
@@ -314,7 +389,10 @@ static void pump(struct loop *loop, struct turn_hook *hook)
     struct pool *pool = side->pool;
     struct pump_result result = {STAILQ_HEAD_INITIALIZER(result.refused),
                                  STAILQ_HEAD_INITIALIZER(result.dispatched),
-                                 STAILQ_HEAD_INITIALIZER(result.released), SCHED_NEVER_NS, false};
+                                 STAILQ_HEAD_INITIALIZER(result.released),
+                                 STAILQ_HEAD_INITIALIZER(result.marked),
+                                 SCHED_NEVER_NS,
+                                 false};
     struct exchange *exchange;
 
     pthread_mutex_lock(&pool->lock);
@@ -334,6 +412,10 @@ static void pump(struct loop *loop, struct turn_hook *hook)
     while ((exchange = STAILQ_FIRST(&result.released)) != NULL) {
         STAILQ_REMOVE_HEAD(&result.released, link);
         exchange->ops->released(exchange);
+    }
+    while ((exchange = STAILQ_FIRST(&result.marked)) != NULL) {
+        STAILQ_REMOVE_HEAD(&result.marked, submit_link);
+        tell_mark(exchange);
     }
     while ((exchange = STAILQ_FIRST(&result.refused)) != NULL) {
         STAILQ_REMOVE_HEAD(&result.refused, link);
@@ -357,6 +439,10 @@ static void on_dispatch_message(struct loop *loop, struct loop_message *message)
     (void)loop;
     timer_unlink(&exchange->queue_timer);
     if (exchange->state == EXCHANGE_DISPATCHED) {
+        if (exchange->mark == EXCHANGE_TO_MARK) {
+            exchange->mark = EXCHANGE_MARKED;
+            tell_mark(exchange);
+        }
         if (exchange->abandoned)
             gate_finish(exchange, OUTCOME_ABORTED, 0);
         else
@@ -376,9 +462,9 @@ static void on_queue_timeout(struct timer *timer, uint64_t now_ns)
 
     pthread_mutex_lock(&pool->lock);
     if (exchange->state == EXCHANGE_QUEUED) {
-        sched_cancel(exchange->lane->sched, &exchange->item, gate_advance_clock(pool, now_ns));
-        exchange->class->queued--;
-        pool_flow_ended(exchange);
+        now_ns = gate_advance_clock(pool, now_ns);
+        admit_leave(&exchange->lane->admit, gate_admission_cost(exchange), now_ns);
+        leave_queue(exchange, now_ns);
         note_refusal(exchange, REFUSAL_TIMEOUT);
         expired = true;
     }
@@ -400,10 +486,9 @@ bool gate_cancel(struct exchange *exchange)
     if (exchange->state == EXCHANGE_SUBMITTED) {
         STAILQ_REMOVE(&side->submitted, exchange, exchange, submit_link);
     } else if (exchange->state == EXCHANGE_QUEUED) {
-        sched_cancel(exchange->lane->sched, &exchange->item,
-                     gate_advance_clock(pool, loop_now_ns(exchange->loop)));
-        exchange->class->queued--;
-        pool_flow_ended(exchange);
+        uint64_t now_ns = gate_advance_clock(pool, loop_now_ns(exchange->loop));
+        admit_leave(&exchange->lane->admit, gate_admission_cost(exchange), now_ns);
+        leave_queue(exchange, now_ns);
     } else {
         left = false;
     }
@@ -439,6 +524,8 @@ enum gate_moved gate_move(struct exchange *exchange)
         gate_take_slot(exchange, server);
     } else if (!gate_lane_is_out(lane, now_ns)) {
         sched_requeue_front(lane->sched, &exchange->item);
+        admit_requeue(&lane->admit, gate_admission_cost(exchange),
+                      gate_advance_clock(pool, now_ns));
         exchange->state = EXCHANGE_QUEUED;
         exchange->server = NULL;
         exchange->class->queued++;

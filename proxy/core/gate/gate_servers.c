@@ -58,9 +58,11 @@ void gate_update_depth(struct lane *lane, uint64_t now_ns)
         if (own != server->depth || in_use(server) > own)
             lane->unsettled = true;
     }
-    if (!pool->nfs && pool->depth != 0 && depth > pool->depth)
-        depth = pool->depth;
+    uint64_t slots = pool->depth != 0 && depth > pool->depth ? pool->depth : depth;
+    if (!pool->nfs)
+        depth = slots;
     sched_set_depth(lane->sched, depth + elsewhere);
+    admit_set_slots(&lane->admit, slots, pool->clock_ns);
 }
 
 static struct server *next_server(struct lane *lane, struct server *server)

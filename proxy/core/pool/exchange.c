@@ -31,4 +31,7 @@ void exchange_init(struct exchange *exchange, struct loop *loop, const struct ex
     exchange->queued_ns = 0;
     exchange->dispatched_ns = 0;
     exchange->finished_ns = 0;
+    exchange->mark = EXCHANGE_UNMARKED;
+    exchange->retry_after_ns = 0;
+    exchange->mark_ns = 0;
 }

@@ -43,6 +43,7 @@ static struct lane *add_lane(struct pool *pool)
     lane->sched = sched_create(&params);
     if (lane->sched == NULL)
         memory_fail("a scheduler");
+    admit_init(&lane->admit, &(struct admit_options){.policy = ADMIT_NONE}, pool->clock_ns);
     TAILQ_INIT(&lane->servers);
     TAILQ_INSERT_TAIL(&pool->lanes, lane, link);
     return lane;
@@ -241,6 +242,27 @@ void pool_switch_algorithm(struct lane *lane, enum sched_algorithm algorithm)
         memory_fail("a scheduler");
 }
 
+void pool_set_admission(struct pool *pool, const struct config_admission *admission)
+{
+    struct lane *lane;
+
+    pool->admission = *admission;
+    TAILQ_FOREACH(lane, &pool->lanes, link)
+    {
+        const struct admit_options options = {
+            .policy = admission->algorithm,
+            .slots = lane->admit.options.slots,
+            .limit = admission->limit,
+            .seed = lane->index + 1,
+            .target_ns = admission->target_ns,
+            .interval_ns = admission->interval_ns,
+        };
+        if (sched_watch_backlogs(lane->sched, admission->algorithm != ADMIT_NONE) != 0)
+            memory_fail("a scheduler's backlogs");
+        admit_change(&lane->admit, &options, pool->clock_ns);
+    }
+}
+
 static struct flow *make_flow(struct flow_class *class, struct lane *lane, bool pinned)
 {
     struct flow *flow = memory_zalloc(sizeof(*flow), "a flow");
@@ -437,6 +459,7 @@ void pool_configure(struct pool *pool, const struct config_pool *config, unsigne
         sched_set_limits(lane->sched, pool->flow_limit, pool->queue_limit);
         gate_update_depth(lane, loop_clock_ns());
     }
+    pool_set_admission(pool, &config->admission);
     pthread_mutex_unlock(&pool->lock);
     gate_kick(pool);
 }

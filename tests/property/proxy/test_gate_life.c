@@ -37,6 +37,7 @@ struct life {
     struct piece pieces[REQUESTS];
     uint64_t next_sequence;
     uint64_t answered, failed, aborted, cancelled, refused, no_server, timeouts, submitted, ended;
+    uint64_t not_admitted, marked, cancelled_early;
 };
 
 static struct piece *piece_of(struct exchange *exchange)
@@ -63,6 +64,26 @@ static void on_dispatched(struct exchange *exchange)
     }
 }
 
+static void count_refusal(struct life *life, enum refusal refusal)
+{
+    if (refusal == REFUSAL_NO_SERVER)
+        life->no_server++;
+    else if (refusal == REFUSAL_TIMEOUT)
+        life->timeouts++;
+    else if (refusal == REFUSAL_ADMISSION)
+        life->not_admitted++;
+    else
+        life->refused++;
+}
+
+static void on_marked(struct exchange *exchange)
+{
+    struct piece *piece = piece_of(exchange);
+
+    property_check(piece->life->seed, piece->fate == IN_GATE && exchange->mark_ns > 0);
+    piece->life->marked++;
+}
+
 static void on_refused(struct exchange *exchange, enum refusal refusal)
 {
     struct piece *piece = piece_of(exchange);
@@ -72,12 +93,7 @@ static void on_refused(struct exchange *exchange, enum refusal refusal)
     property_check(life->seed, exchange->state == EXCHANGE_READING);
     piece->fate = FREE;
     life->ended++;
-    if (refusal == REFUSAL_NO_SERVER)
-        life->no_server++;
-    else if (refusal == REFUSAL_TIMEOUT)
-        life->timeouts++;
-    else
-        life->refused++;
+    count_refusal(life, refusal);
 }
 
 static void on_released(struct exchange *exchange)
@@ -86,9 +102,9 @@ static void on_released(struct exchange *exchange)
     struct life *life = piece->life;
 
     if (piece->fate == GIVEN_UP) {
-        /* Cancelled on its way: to a server, or to being refused for want of one. */
+        /* Cancelled on its way: to a server, or to being refused by another loop. */
         if (exchange->state == EXCHANGE_READING)
-            life->no_server++;
+            count_refusal(life, (enum refusal)exchange->refusal);
         else
             life->aborted++;
     } else {
@@ -102,7 +118,10 @@ static const struct exchange_ops piece_ops = {
     .dispatched = on_dispatched,
     .refused = on_refused,
     .released = on_released,
+    .marked = on_marked,
 };
+
+static const char *const policies[] = {"none", "tail", "codel", "pie", "duk-literal", "duk"};
 
 static void configuration_text(struct life *life, char *text, size_t size)
 {
@@ -118,6 +137,7 @@ static void configuration_text(struct life *life, char *text, size_t size)
              "    depth: %s\n"
              "    balance: %s\n"
              "    scheduler: %s\n"
+             "    admission: { algorithm: %s, action: %s, limit: %u }\n"
              "    retry: { dead-after: %u, dead-for: 100ms }\n"
              "    queue: { limit: %u, flow-limit: %u, timeout: 300ms }\n"
              "    servers: [{ name: a, address: '127.0.0.1:1', depth: %u },\n"
@@ -126,7 +146,9 @@ static void configuration_text(struct life *life, char *text, size_t size)
              "            { name: users, weight: 1, by: client-address, key-limit: 3 }]\n",
              WORKERS, totals[property_between(random, 0, 4)],
              property_chance(random, 50) ? "round-robin" : "least-outstanding",
-             algorithms[property_between(random, 0, 3)], (unsigned)property_between(random, 1, 3),
+             algorithms[property_between(random, 0, 3)], policies[property_between(random, 0, 5)],
+             property_chance(random, 50) ? "mark" : "refuse",
+             (unsigned)property_between(random, 1, 12), (unsigned)property_between(random, 1, 3),
              (unsigned)property_between(random, 1, 40), (unsigned)property_between(random, 1, 20),
              (unsigned)property_between(random, 1, 4), (unsigned)property_between(random, 1, 4),
              property_chance(random, 50) ? ", { name: c, address: '127.0.0.1:3', depth: 2 }" : "",
@@ -200,6 +222,7 @@ static void cancel_one(struct life *life)
 
     if (piece->fate != IN_GATE)
         return;
+    life->cancelled_early += piece->exchange.state == EXCHANGE_SUBMITTED;
     if (gate_cancel(&piece->exchange)) {
         property_check(life->seed, piece->exchange.state == EXCHANGE_READING);
         piece->fate = FREE;
@@ -245,6 +268,21 @@ static void reload(struct life *life)
     }
 }
 
+static void change_admission(struct life *life)
+{
+    struct pool *pool = pool_of(&life->world);
+    struct property_random *random = &life->random;
+    const struct config_admission admission = {
+        .algorithm = (enum admit_policy)property_between(random, 0, ADMIT_POLICIES - 1),
+        .action = property_chance(random, 50) ? CONFIG_ADMISSION_MARK : CONFIG_ADMISSION_REFUSE,
+        .limit = (uint32_t)property_between(random, 1, 12),
+    };
+
+    pthread_mutex_lock(&pool->lock);
+    pool_set_admission(pool, &admission);
+    pthread_mutex_unlock(&pool->lock);
+}
+
 static void change_something(struct life *life)
 {
     static const char *const algorithms[] = {"fifo", "sfq", "sfqd", "min-sfqd"};
@@ -253,7 +291,7 @@ static void change_something(struct life *life)
     const char *server = property_chance(random, 50) ? "a" : "b";
     char why[200];
 
-    switch (property_between(random, 0, 7)) {
+    switch (property_between(random, 0, 8)) {
     case 0:
         admin_set_weight(runtime, "farm", "gold", property_between(random, 1, 9), why, sizeof(why));
         break;
@@ -277,6 +315,9 @@ static void change_something(struct life *life)
         break;
     case 6:
         gate_server_connected(pool_find_server(pool_of(&life->world), server));
+        break;
+    case 7:
+        change_admission(life);
         break;
     default:
         reload(life);
@@ -319,6 +360,8 @@ static void check_depths(const struct life *life, const struct load *before)
                                        server->outstanding <= before->servers[server->index]);
     }
     property_check(life->seed, pool_find_class(pool, "users")->instances <= 3);
+    const struct lane *lane = TAILQ_FIRST(&pool->lanes);
+    property_check(life->seed, admit_look(&lane->admit).queue == sched_queued(lane->sched));
 }
 
 static void step(struct life *life)
@@ -366,6 +409,9 @@ static void end_of_life(struct life *life)
     property_check(life->seed, meters.requests == life->answered);
     property_check(life->seed, meters.errors == life->failed);
     property_check(life->seed, meters.refused == life->refused);
+    property_check(life->seed, meters.admission_refused == life->not_admitted);
+    property_check(life->seed, meters.offered == life->submitted - life->cancelled_early);
+    property_check(life->seed, meters.marked >= life->marked);
     property_check(life->seed, meters.no_server == life->no_server);
     property_check(life->seed, meters.queue_timeouts == life->timeouts);
     property_check(life->seed, meters.cancelled == life->cancelled + life->aborted);

@@ -135,7 +135,7 @@ static inline struct pool_view view_of(const struct world *world)
 struct request {
     struct exchange exchange;
     unsigned number; /* the test's own */
-    unsigned dispatched, refused, released;
+    unsigned dispatched, refused, released, marked;
     enum refusal refusal;
     unsigned order; /* of its latest dispatch, counted from 1 */
 };
@@ -164,10 +164,17 @@ static inline void note_released(struct exchange *exchange)
     request_of(exchange)->released++;
 }
 
+static inline void note_marked(struct exchange *exchange)
+{
+    request_of(exchange)->marked++;
+    assert_int_equal(request_of(exchange)->dispatched, 0);
+}
+
 static const struct exchange_ops request_ops = {
     .dispatched = note_dispatched,
     .refused = note_refused,
     .released = note_released,
+    .marked = note_marked,
 };
 
 /* A request of the class of that name, on a worker, with a key where the class has them. */
