@@ -100,3 +100,24 @@ const char *sim_time_text(const struct histogram *histogram, double quantile,
 
     return units_format_ns(ns, buffer, SIM_TIME_TEXT);
 }
+
+json_t *sim_times_json(const struct histogram *histogram)
+{
+    static const struct {
+        const char *name;
+        double quantile;
+    } named[] = {{"p50_ms", 0.5}, {"p95_ms", 0.95}, {"p99_ms", 0.99}, {"p999_ms", 0.999}};
+    json_t *times = json_pack("{s:I, s:f}", "count", (json_int_t)histogram->total, "mean_ms",
+                              histogram_mean(histogram) / 1e6);
+    json_t *percentiles = json_array();
+
+    for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
+        json_object_set_new(
+            times, named[i].name,
+            json_real((double)histogram_quantile(histogram, named[i].quantile) / 1e6));
+    for (int i = 0; i <= 100; i++)
+        json_array_append_new(percentiles,
+                              json_real((double)histogram_quantile(histogram, i / 100.0) / 1e6));
+    json_object_set_new(times, "percentiles_ms", percentiles);
+    return times;
+}

@@ -5,6 +5,7 @@
 #define BENCH_SIM_COMMAND_LINE_H
 
 #include <getopt.h>
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -44,5 +45,8 @@ void sim_default_policies(bool policies[ADMIT_POLICIES]);
 /* The mean (quantile below 0) or a quantile as text, "-" when nothing was recorded. */
 const char *sim_time_text(const struct histogram *histogram, double quantile,
                           char buffer[SIM_TIME_TEXT]);
+
+/* Count, mean, median, 95th, 99th, 99.9th percentile, and the list of all from 0 to 100, in ms. */
+json_t *sim_times_json(const struct histogram *histogram);
 
 #endif

@@ -35,6 +35,8 @@ struct options {
 
 enum {
     OPTION_POLICY = 256,
+    OPTION_ACTION,
+    OPTION_PER_CONNECTION,
     OPTION_LOAD,
     OPTION_FLOW,
     OPTION_CAPACITY,
@@ -57,6 +59,8 @@ enum {
 
 static const struct option long_options[] = {
     {"policy", required_argument, NULL, OPTION_POLICY},
+    {"action", required_argument, NULL, OPTION_ACTION},
+    {"per-connection", required_argument, NULL, OPTION_PER_CONNECTION},
     {"load", required_argument, NULL, OPTION_LOAD},
     {"flow", required_argument, NULL, OPTION_FLOW},
     {"capacity", required_argument, NULL, OPTION_CAPACITY},
@@ -88,6 +92,9 @@ static void usage(FILE *out)
         "have served.\n"
         "\n"
         "  --policy NAME[,NAME]  none, tail, codel, pie, duk-literal, duk (default: all of them)\n"
+        "  --action NAME         refuse (default), or mark: all are served, a marked client of a\n"
+        "                        closed loop is not heard for a while\n"
+        "  --per-connection N    clients that are not heard together (default 1)\n"
         "  --load N[,N...]       an open loop of Poisson arrivals at N times the capacity\n"
         "                        (default 0.5,0.8,0.9,1.2,2,10 unless there is a --flow)\n"
         "  --flow KEYS           a flow beside it, or instead; keys below\n"
@@ -105,7 +112,7 @@ static void usage(FILE *out)
         "  --seed N, --seeds N   first seed and how many runs, each shown (default 1 and 1)\n"
         "  --interval TIME       of the time series (default 1s)\n"
         "  --csv FILE            time series: wait, refusals, queue of each run\n"
-        "  --json FILE           all rows\n"
+        "  --json FILE           all rows, wait and response with all their percentiles\n"
         "  --help                this text\n"
         "\n"
         "Keys of a flow (pause is also the time after which a refused client comes again):\n",
@@ -216,10 +223,21 @@ static int read_pool_option(struct options *options, int option, const char *val
 static int read_policy_option(struct options *options, int option, const char *value)
 {
     struct admit_options *admit = &options->config.admit;
+    uint64_t number;
 
     switch (option) {
     case OPTION_POLICY:
         return sim_read_policies(value, options->policies);
+    case OPTION_ACTION:
+        options->config.mark = strcmp(value, "mark") == 0;
+        if (!options->config.mark && strcmp(value, "refuse") != 0)
+            return sim_bad_option("action", value, "refuse or mark");
+        return 0;
+    case OPTION_PER_CONNECTION:
+        if (units_parse_count(value, 1, FLOW_MAX_CLIENTS, &number) != 0)
+            return sim_bad_option("per-connection", value, "a number from 1 to 65000");
+        options->config.per_connection = (uint32_t)number;
+        return 0;
     case OPTION_LIMIT:
         if (units_parse_count(value, 1, INT64_MAX, &admit->limit) != 0)
             return sim_bad_option("limit", value, "a number from 1 on");
@@ -323,42 +341,62 @@ struct outputs {
     json_t *rows;
 };
 
-static json_t *times_json(const struct histogram *histogram)
+static json_t *meter_json(const struct gate_config *config, const struct gate_meter *meter)
 {
-    return json_pack("{s:f, s:f, s:f, s:f}", "mean_ms", histogram_mean(histogram) / 1e6, "p50_ms",
-                     (double)histogram_quantile(histogram, 0.5) / 1e6, "p99_ms",
-                     (double)histogram_quantile(histogram, 0.99) / 1e6, "p999_ms",
-                     (double)histogram_quantile(histogram, 0.999) / 1e6);
+    double seconds = (double)(config->end_ns - config->warmup_ns) / 1e9;
+
+    return json_pack("{s:I, s:I, s:I, s:f, s:f, s:f, s:o, s:o}", "offered",
+                     (json_int_t)meter->offered, "refused_count", (json_int_t)meter->refused,
+                     "marked_count", (json_int_t)meter->marked, "refused",
+                     gate_meter_refused(meter), "tries", gate_meter_tries(meter), "completed_per_s",
+                     (double)meter->completed / seconds, "wait", sim_times_json(&meter->wait),
+                     "response", sim_times_json(&meter->response));
+}
+
+static json_t *row_json(const struct gate_config *config, const struct gate_sim *sim, double load)
+{
+    const struct gate_meter *meter = gate_sim_meter(sim);
+    json_t *row = meter_json(config, meter);
+    json_t *flows = json_array();
+    json_t *more = json_pack("{s:s, s:s, s:f, s:I, s:f, s:f, s:I}", "policy",
+                             admit_policy_name(config->admit.policy), "action",
+                             config->mark ? "mark" : "refuse", "load", load, "seed",
+                             (json_int_t)config->seed, "used", gate_meter_used(meter, config),
+                             "beyond_ideal", gate_meter_refused(meter) - gate_meter_ideal(meter),
+                             "queue_peak", (json_int_t)meter->queue_peak);
+
+    for (uint32_t i = 0; i < config->flow_count; i++) {
+        json_t *flow = meter_json(config, gate_sim_flow_meter(sim, i));
+
+        json_object_set_new(flow, "name", json_string(config->flows[i].name));
+        json_array_append_new(flows, flow);
+    }
+    json_object_update(row, more);
+    json_decref(more);
+    json_object_set_new(row, "flows", flows);
+    return row;
 }
 
 static void row(const struct gate_config *config, const struct gate_sim *sim, double load,
                 struct outputs *outputs)
 {
     const struct gate_meter *meter = gate_sim_meter(sim);
-    const char *policy = admit_policy_name(config->admit.policy);
-    double used = gate_meter_used(meter, config);
     double refused = gate_meter_refused(meter);
-    double beyond = refused - gate_meter_ideal(meter);
+    double marked = meter->offered ? (double)meter->marked / (double)meter->offered : 0;
     double seconds = (double)(config->end_ns - config->warmup_ns) / 1e9;
     char load_text[24] = "-";
-    char text[4][SIM_TIME_TEXT];
+    char text[3][SIM_TIME_TEXT];
 
     if (load > 0)
         snprintf(load_text, sizeof(load_text), "%g", load);
-    printf("%-12s %6s %5llu %9s %9s %9s %7.2f%% %8.2f%% %8.2f %9.1f %8llu\n", policy, load_text,
-           (unsigned long long)config->seed, sim_time_text(&meter->wait, -1, text[0]),
-           sim_time_text(&meter->wait, 0.5, text[1]), sim_time_text(&meter->wait, 0.99, text[2]),
-           100 * used, 100 * refused, 100 * beyond, (double)meter->completed / seconds,
-           (unsigned long long)meter->queue_peak);
+    printf("%-12s %6s %5llu %9s %9s %9s %7.2f%% %8.2f%% %8.2f %7.2f%% %9.1f %8llu\n",
+           admit_policy_name(config->admit.policy), load_text, (unsigned long long)config->seed,
+           sim_time_text(&meter->wait, -1, text[0]), sim_time_text(&meter->wait, 0.5, text[1]),
+           sim_time_text(&meter->wait, 0.99, text[2]), 100 * gate_meter_used(meter, config),
+           100 * refused, 100 * (refused - gate_meter_ideal(meter)), 100 * marked,
+           (double)meter->completed / seconds, (unsigned long long)meter->queue_peak);
     if (outputs->rows)
-        json_array_append_new(outputs->rows,
-                              json_pack("{s:s, s:f, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:I}",
-                                        "policy", policy, "load", load, "seed",
-                                        (json_int_t)config->seed, "wait", times_json(&meter->wait),
-                                        "response", times_json(&meter->response), "used", used,
-                                        "refused", refused, "beyond_ideal", beyond,
-                                        "completed_per_s", (double)meter->completed / seconds,
-                                        "queue_peak", (json_int_t)meter->queue_peak));
+        json_array_append_new(outputs->rows, row_json(config, sim, load));
 }
 
 static void flow_rows(const struct gate_config *config, const struct gate_sim *sim)
@@ -369,10 +407,10 @@ static void flow_rows(const struct gate_config *config, const struct gate_sim *s
         const struct gate_meter *meter = gate_sim_flow_meter(sim, i);
         char text[3][SIM_TIME_TEXT];
 
-        printf("  %-16s offered %9.1f/s  done %9.1f/s  refused %6.2f%%  wait %9s  response %9s  "
+        printf("  %-16s offered %9.1f/s  done %9.1f/s  tries %6.2f  wait %9s  response %9s  "
                "p99 %9s\n",
                config->flows[i].name, (double)meter->offered / seconds,
-               (double)meter->completed / seconds, 100 * gate_meter_refused(meter),
+               (double)meter->completed / seconds, gate_meter_tries(meter),
                sim_time_text(&meter->wait, -1, text[0]),
                sim_time_text(&meter->response, -1, text[1]),
                sim_time_text(&meter->response, 0.99, text[2]));
@@ -470,8 +508,8 @@ static int simulate_all(struct options *options)
     }
     if (options->json_path)
         outputs.rows = json_array();
-    printf("%-12s %6s %5s %9s %9s %9s %8s %9s %8s %9s %8s\n", "policy", "load", "seed", "wait",
-           "p50", "p99", "used", "refused", "beyond", "done/s", "queue");
+    printf("%-12s %6s %5s %9s %9s %9s %8s %9s %8s %8s %9s %8s\n", "policy", "load", "seed", "wait",
+           "p50", "p99", "used", "refused", "beyond", "marked", "done/s", "queue");
     for (size_t i = 0; i < options->load_count; i++)
         simulate(options, options->loads[i], &outputs);
     if (options->load_count == 0)

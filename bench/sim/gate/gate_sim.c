@@ -19,8 +19,10 @@
 struct gate_client {
     struct event ready;
     struct gate_flow *flow;
-    uint64_t wanted_ns; /* when the present request was first offered */
-    bool again;         /* the present request was refused */
+    uint64_t wanted_ns;        /* when the present request was first offered */
+    struct gate_client *first; /* of its connection */
+    uint64_t held_ns;          /* the first's: the connection is not read before */
+    bool again;                /* the present request was refused */
 };
 
 struct gate_request {
@@ -176,9 +178,22 @@ static void request_free(struct gate_sim *sim, struct gate_request *request)
 static void client_pause(struct gate_client *client, uint64_t pause_ns)
 {
     struct gate_sim *sim = client->flow->sim;
+    uint64_t until_ns = sim->events.now_ns + pause_ns;
 
-    if (sim->events.now_ns + pause_ns < client->flow->end_ns)
-        events_at(&sim->events, &client->ready, sim->events.now_ns + pause_ns);
+    if (until_ns < client->first->held_ns)
+        until_ns = client->first->held_ns;
+    if (until_ns < client->flow->end_ns)
+        events_at(&sim->events, &client->ready, until_ns);
+}
+
+static void mark(struct gate_sim *sim, const struct gate_request *request)
+{
+    if (metered(sim, request->came_ns)) {
+        sim->meter.marked++;
+        request->flow->meter.marked++;
+    }
+    if (request->client)
+        request->client->first->held_ns = sim->events.now_ns + admit_mark_ns(&sim->admit);
 }
 
 static void refuse(struct gate_sim *sim, struct gate_request *request)
@@ -206,8 +221,12 @@ static void dispatch(struct gate_sim *sim)
             sim->queue_tail = &sim->queue;
         sim->queue_count--;
         if (!admit_dispatch(&sim->admit, request->cost, wait_ns, now_ns)) {
-            refuse(sim, request);
-            continue;
+            if (!sim->config.mark) {
+                refuse(sim, request);
+                continue;
+            }
+            admit_keep(&sim->admit, request->cost, now_ns);
+            mark(sim, request);
         }
         meter_start(sim, request, wait_ns);
         sim->running++;
@@ -267,8 +286,12 @@ static void offer(struct gate_flow *flow, struct gate_client *client)
     meter_offer(sim, &sim->meter, request->cost);
     meter_offer(sim, &flow->meter, request->cost);
     if (!admit_offer(&sim->admit, request->cost, sim->events.now_ns)) {
-        refuse(sim, request);
-        return;
+        if (!sim->config.mark) {
+            refuse(sim, request);
+            return;
+        }
+        admit_mark(&sim->admit, request->cost, sim->events.now_ns);
+        mark(sim, request);
     }
     request->next = NULL;
     *sim->queue_tail = request;
@@ -307,6 +330,11 @@ static void client_ready(struct event *event)
 
     if (!client->again)
         client->wanted_ns = client->flow->sim->events.now_ns;
+    if (client->first->held_ns > client->flow->sim->events.now_ns) {
+        client->again = true;
+        client_pause(client, 0);
+        return;
+    }
     offer(client->flow, client);
 }
 
@@ -341,8 +369,10 @@ static void flow_begin(struct gate_sim *sim, uint32_t number)
         struct gate_client *client = &flow->clients[i];
 
         client->flow = flow;
+        client->first = client - i % (sim->config.per_connection ? sim->config.per_connection : 1);
         client->ready.fire = client_ready;
-        events_at(&sim->events, &client->ready, spec->start_ns);
+        events_at(&sim->events, &client->ready,
+                  spec->start_ns + rng_below(&flow->think_rng, (uint64_t)NS_PER_S));
     }
 }
 
@@ -440,6 +470,11 @@ double gate_meter_used(const struct gate_meter *meter, const struct gate_config 
 double gate_meter_refused(const struct gate_meter *meter)
 {
     return meter->offered_cost ? (double)meter->refused_cost / (double)meter->offered_cost : 0;
+}
+
+double gate_meter_tries(const struct gate_meter *meter)
+{
+    return meter->completed ? (double)meter->offered / (double)meter->completed : 0;
 }
 
 double gate_meter_ideal(const struct gate_meter *meter)

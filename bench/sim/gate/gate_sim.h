@@ -5,7 +5,9 @@
  *   flows ──► admit_offer ──► FIFO ──admit_dispatch──► slots ──admit_complete──► done
  *                 │                        │
  *              refused ◄───────────────────┘   an open flow's request is lost; a closed loop's
- * client comes again after its pause
+ *                                              client comes again after its pause
+ *           or marked, and goes on             a closed loop's client is not heard for
+ *                                              admit_mark_ns() from then on
  *
  * A slot serves one request at a time, for cost * drawn service time / present capacity. Capacity
  * steps change what starts from then on; what runs goes on to its end as it is. All capacities are
@@ -14,6 +16,7 @@
  *
  * A run is repeatable, and policies get the very same requests: arrivals, costs and service times
  * come from generators of their own, and a request's cost and service time are drawn when it comes.
+ * Clients of a closed loop begin at random within a second: they don't come in step.
  */
 #ifndef BENCH_SIM_GATE_GATE_SIM_H
 #define BENCH_SIM_GATE_GATE_SIM_H
@@ -36,6 +39,8 @@ struct gate_step {
 
 struct gate_config {
     struct admit_options admit; /* its slots are set from `slots` and the mean cost */
+    bool mark;                  /* instead of refusing */
+    uint32_t per_connection; /* clients that share one, and are not heard together; 0 counts as 1 */
     uint32_t slots;
     double capacity_per_s;       /* requests of mean cost */
     struct distribution service; /* its kind; the mean follows from the capacity */
@@ -54,6 +59,7 @@ struct gate_config {
 struct gate_meter {
     uint64_t offered;
     uint64_t refused;
+    uint64_t marked;
     uint64_t completed;
     uint64_t offered_cost;
     uint64_t refused_cost;
@@ -88,6 +94,8 @@ const struct admit *gate_sim_admit(const struct gate_sim *sim);
  * that no policy could have served. */
 double gate_meter_used(const struct gate_meter *meter, const struct gate_config *config);
 double gate_meter_refused(const struct gate_meter *meter);
+/* Offers per request that was served: 1 without a refusal. */
+double gate_meter_tries(const struct gate_meter *meter);
 double gate_meter_ideal(const struct gate_meter *meter);
 
 #endif

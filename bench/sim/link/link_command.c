@@ -20,7 +20,6 @@
 #define INTERVALS     10000000ULL
 #define BYTES_MOST    (1ULL << 40)
 #define MBPS          1e6
-#define QUANTILES     101
 
 struct options {
     struct link_config config;
@@ -290,20 +289,6 @@ struct outputs {
     json_t *rows;
 };
 
-static double quantile_ms(const struct histogram *histogram, double quantile)
-{
-    return (double)histogram_quantile(histogram, quantile) / 1e6;
-}
-
-static json_t *percentiles(const struct histogram *histogram)
-{
-    json_t *list = json_array();
-
-    for (int i = 0; i < QUANTILES; i++)
-        json_array_append_new(list, json_real(quantile_ms(histogram, i / 100.0)));
-    return list;
-}
-
 static json_t *row_json(const char *policy, const struct link_step *step,
                         const struct link_meter *meter)
 {
@@ -311,21 +296,13 @@ static json_t *row_json(const char *policy, const struct link_step *step,
         json_pack("{s:s, s:f, s:f, s:f, s:f}", "policy", policy, "from_s",
                   (double)step->from_ns / 1e9, "capacity_mbps", (double)step->bits_per_s / MBPS,
                   "used", link_meter_used(meter), "length_s", (double)meter->length_ns / 1e9);
-    json_t *delay =
-        json_pack("{s:f, s:f, s:f}", "mean_ms", histogram_mean(&meter->delay) / 1e6, "p50_ms",
-                  quantile_ms(&meter->delay, 0.5), "p99_ms", quantile_ms(&meter->delay, 0.99));
-    json_t *completion = json_pack(
-        "{s:I, s:f, s:f, s:f, s:o}", "count", (json_int_t)meter->transfers, "mean_ms",
-        histogram_mean(&meter->completion) / 1e6, "p50_ms", quantile_ms(&meter->completion, 0.5),
-        "p95_ms", quantile_ms(&meter->completion, 0.95), "percentiles_ms",
-        percentiles(&meter->completion));
     json_t *packets =
         json_pack("{s:I, s:I, s:I, s:I, s:I}", "offered", (json_int_t)meter->offered, "dropped",
                   (json_int_t)meter->dropped, "marked", (json_int_t)meter->marked, "carried",
                   (json_int_t)meter->carried, "timeouts", (json_int_t)meter->timeouts);
 
-    json_object_set_new(row, "delay", delay);
-    json_object_set_new(row, "completion", completion);
+    json_object_set_new(row, "delay", sim_times_json(&meter->delay));
+    json_object_set_new(row, "completion", sim_times_json(&meter->completion));
     json_object_set_new(row, "packets", packets);
     return row;
 }
