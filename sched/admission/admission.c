@@ -4,19 +4,22 @@
  * the policy.
  *
  * The interval ends inside the calls, at the first one after its condition is met:
- *   - every slot turned over (done >= slots), what stood at its start has left (done >= queue then)
- *     and a tick is over; or
- *   - C is known, twice the time that all slots take is over, and what stood then has left: the
- * pool idles; or
+ *   - a batch is done (every slot turned over, and 20 requests' worth at least), what stood at its
+ *     start has left (done >= queue then) and a tick is over; or
+ *   - C is known, twice the time that a batch takes is over, and what stood then has left: the
+ *     pool idles; or
  *   - the queue was never empty and what was done falls short of C T by three times its noise: the
  *     capacity fell.
  * C is what was done over the time it took when the queue was never empty. Otherwise the servers
- * may have idled: C is only raised by it.
+ * may have idled: C is only raised by it. While C is unknown the interval begins again with every
+ * request that finds the pool empty.
  */
 #include "sched/admission/admission_internal.h"
 
 #include <errno.h>
 #include <string.h>
+
+#define GRAIN_INTERVALS 16
 
 #define MARK_LEAST_NS 100000ULL
 #define MARK_MOST_NS  1000000000ULL
@@ -110,23 +113,32 @@ static bool interval_over(const struct admit *admit)
     const struct admit_interval *interval = &admit->interval;
     uint64_t length_ns = admit->now_ns - interval->began_ns;
     uint64_t done = interval->done_cost;
-    uint64_t slots = admit->options.slots;
+    uint64_t batch = admit_batch(admit);
 
     if (length_ns < ADMIT_TICK_NS)
         return false;
-    if (done >= slots && done >= interval->queue_at_start)
+    if (done >= batch && done >= interval->queue_at_start)
         return true;
     if (interval->rate_q40 == 0)
         return false;
     uint64_t could = admit_served(interval->rate_q40, length_ns);
 
-    if (could > 2 * slots && done >= interval->queue_at_start)
+    if (could > 2 * batch && done >= interval->queue_at_start)
         return true;
     if (!interval->backlogged || done == 0 || could <= done)
         return false;
     unsigned __int128 missing = could - done;
 
     return missing * missing > (unsigned __int128)9 * could * interval->grain;
+}
+
+/* A request's worth is an average over many intervals: one holds too few of the large ones. */
+static void weigh(struct admit_interval *interval)
+{
+    interval->grain_cost += interval->done_cost - interval->grain_cost / GRAIN_INTERVALS;
+    interval->grain_squares += interval->done_squares - interval->grain_squares / GRAIN_INTERVALS;
+    if (interval->grain_cost)
+        interval->grain = (uint64_t)(interval->grain_squares / interval->grain_cost);
 }
 
 static void interval_close(struct admit *admit)
@@ -137,8 +149,7 @@ static void interval_close(struct admit *admit)
 
     if (interval->backlogged || rate_q40 > interval->rate_q40)
         interval->rate_q40 = rate_q40;
-    if (interval->done_cost)
-        interval->grain = (uint64_t)(interval->done_squares / interval->done_cost);
+    weigh(interval);
     interval->last_ns = length_ns;
     if (ops_of(admit)->closed)
         ops_of(admit)->closed(admit, length_ns);
@@ -207,6 +218,8 @@ bool admit_offer(struct admit *admit, uint64_t cost, uint64_t now_ns)
     struct admit_interval *interval = &admit->interval;
 
     pass_time(admit, now_ns);
+    if (interval->rate_q40 == 0 && admit->queue == 0 && admit->outstanding == 0)
+        interval_begin(admit); /* no time without work may count before C is known */
     interval->offered_cost += cost;
     interval->offered_squares += (unsigned __int128)cost * cost;
     admit->offered++;

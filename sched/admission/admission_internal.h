@@ -10,6 +10,7 @@
 
 #define ADMIT_TICK_NS   100000ULL /* no interval is shorter */
 #define ADMIT_RATE_BITS 40
+#define ADMIT_EVIDENCE  20 /* requests' worth: fewer than so many tell little */
 
 struct admit_policy_ops {
     const char *name;
@@ -53,6 +54,19 @@ static inline uint64_t admit_rate_q40(uint64_t cost, uint64_t length_ns)
     unsigned __int128 rate = ((unsigned __int128)cost << ADMIT_RATE_BITS) / length_ns;
 
     return rate > UINT64_MAX ? UINT64_MAX : (uint64_t)rate;
+}
+
+/* The evidence in cost, and what makes an interval: that, or as much as the slots hold. */
+static inline uint64_t admit_evidence(const struct admit *admit)
+{
+    return ADMIT_EVIDENCE * admit->interval.grain;
+}
+
+static inline uint64_t admit_batch(const struct admit *admit)
+{
+    uint64_t evidence = admit_evidence(admit);
+
+    return admit->options.slots > evidence ? admit->options.slots : evidence;
 }
 
 /* The square root, rounded down. */

@@ -2,28 +2,20 @@
 /* duk, the request form; the formulas and what they rest on are in admission.h. */
 #include "sched/admission/admission_internal.h"
 
-#define EVIDENCE        20 /* h, in requests' worth */
 #define SURPLUS_MOST    5  /* S is held at so many h */
+#define BURST           16 /* requests' worth that may wait in an overload */
 #define LOG2_OF_100_Q16 435412U
 #define PLACES          8
 
 static uint64_t evidence_q8(const struct admit *admit)
 {
-    return (EVIDENCE * admit->interval.grain) << PLACES;
-}
-
-/* What a burst may leave in the queue: as much as the slots take at once, or the evidence itself.
- */
-static uint64_t burst(const struct admit *admit)
-{
-    uint64_t evidence = EVIDENCE * admit->interval.grain;
-
-    return admit->options.slots > evidence ? admit->options.slots : evidence;
+    return admit_evidence(admit) << PLACES;
 }
 
 static void duk_init(struct admit *admit)
 {
-    admit->state.duk = (struct admit_duk){.most = ADMIT_NEVER, .surplus_ns = admit->now_ns};
+    admit->state.duk = (struct admit_duk){
+        .most = ADMIT_NEVER, .surplus_ns = admit->now_ns, .quiet_ns = admit->now_ns};
 }
 
 /* S with the time that passed and the request that came. */
@@ -37,10 +29,24 @@ static void add_surplus(struct admit *admit, uint64_t cost)
 
     duk->surplus_ns = admit->now_ns;
     duk->surplus_q8 = served_q8 < duk->surplus_q8 ? duk->surplus_q8 - (uint64_t)served_q8 : 0;
+    if (duk->surplus_q8 == 0)
+        duk->quiet_ns = admit->now_ns;
     if (admit->interval.rate_q40)
         duk->surplus_q8 += cost << PLACES;
     if (duk->surplus_q8 > most_q8)
         duk->surplus_q8 = most_q8;
+}
+
+/* S is above h, and has not been 0 for as long as two batches take; or it is at its most. */
+static bool overloaded(const struct admit *admit)
+{
+    const struct admit_duk *duk = &admit->state.duk;
+
+    if (duk->surplus_q8 <= evidence_q8(admit))
+        return false;
+    return duk->surplus_q8 >= SURPLUS_MOST * evidence_q8(admit) ||
+           admit_served(admit->interval.rate_q40, admit->now_ns - duk->quiet_ns) >=
+               2 * admit_batch(admit);
 }
 
 static bool duk_offer(struct admit *admit, uint64_t cost)
@@ -48,11 +54,11 @@ static bool duk_offer(struct admit *admit, uint64_t cost)
     struct admit_duk *duk = &admit->state.duk;
 
     add_surplus(admit, cost);
-    if (duk->surplus_q8 <= evidence_q8(admit)) {
+    if (!overloaded(admit)) {
         duk->credit_q32 = 0;
         return true;
     }
-    if (admit->queue >= duk->most || admit->queue >= burst(admit))
+    if (admit->queue >= duk->most || admit->queue >= BURST * admit->interval.grain)
         return false;
     if (admit->queue <= duk->allowed_q8 >> PLACES) {
         duk->credit_q32 = 0;
