@@ -276,6 +276,7 @@ struct sched_flow {
     struct sched_flow *place_prev;
     struct sched_flow *child; /* 2dfq: in the group's heap */
     uint64_t adjusted;        /* fsfq: as `tag`, of the adjusted tags */
+    uint64_t share_tag;       /* see sched/engine/backlogs.h */
     /* Time tags, ns; see the algorithms that use them. */
     uint64_t reserve_ns;   /* mclock: R of the head, or of the request to come */
     uint64_t limit_ns;     /* mclock: L, leaky-bucket: T, the same */
@@ -463,22 +464,33 @@ void sched_cancel(struct sched *s, struct sched_item *item, uint64_t now_ns);
 
 /*
  * Backlogs. Who may have to put a request out of the queue (an admission policy, a full queue)
- * takes it from the flow that exceeds its share the most. From sched_watch_backlogs(s, true) on the
- * scheduler keeps its backlogged flows by (queued cost + outstanding cost) / weight; until then
- * that costs nothing. 0, or -ENOMEM (nothing has changed). O(F) for F attached flows, later O(log
- * F) an event.
+ * takes it from the flow that exceeds its share the most: the one whose newest request fair service
+ * by weight would come to last, whatever the algorithm (sched/engine/backlogs.h). Without costs and
+ * histories that is the flow with the largest queue / weight. From sched_watch_backlogs(s, true) on
+ * the scheduler keeps its backlogged flows in that order; until then it costs nothing. 0, or
+ * -ENOMEM (nothing has changed). O(F log F) for F attached flows, later O(log F) an event.
  */
 int sched_watch_backlogs(struct sched *s, bool on);
 
 /*
- * Whom to put out so that a request of `cost` can join `flow`: the newest queued request of the
- * flow with the longest normalised backlog, as above, if that is longer than `flow`'s would be with
- * the request; NULL when it is not, when that flow is `flow` itself, or when backlogs are not
- * watched. Nothing changes: the caller cancels it. `flow` is attached. O(1), but for fifo, whose
- * one queue is searched from its end, 64 requests far at most (NULL if the flow has none there).
+ * Whom to put out so that a request of `cost` can join `flow` (0: so that the newest that is in it
+ * can stay): the newest queued request of the flow that exceeds its share the most, as above, if
+ * `flow` would not exceed its own as much; NULL if it would, when that flow is `flow` itself, or
+ * when backlogs are not watched. Nothing changes: the caller cancels it. `flow` is attached. O(1),
+ * but for fifo, whose one queue is searched from its end, 64 requests far at most (NULL if the flow
+ * has none there).
  */
 struct sched_item *sched_victim(const struct sched *s, const struct sched_flow *flow,
                                 uint64_t cost);
+
+/*
+ * Whether the flow is within its share of `slots`, which are counted as the depth is: what it has
+ * queued and outstanding is, (queued + outstanding) / slots <= weight / weights of the flows with
+ * requests; or it has taken clearly less than its share of late (it has half of its credit left,
+ * see backlogs.h), while no more than `slots` are queued. So what is let in for its sake is bounded
+ * by the slots. A share below one request is no share. O(1).
+ */
+bool sched_within_share(const struct sched *s, const struct sched_flow *flow, uint64_t slots);
 
 /* ---- inspection, O(1) --------------------------------------------------------------------- */
 

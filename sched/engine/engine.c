@@ -193,7 +193,7 @@ static void item_gone(struct sched *s, struct sched_item *item)
     struct sched_flow *flow = item->flow;
 
     item->state = SCHED_ITEM_IDLE;
-    sched_backlog_changed(s, flow);
+    sched_note_changed(s, flow);
     if (flow->queued == 0 && flow->outstanding == 0)
         sched_flow_rest(s, flow);
     if (s->queued == 0 && s->outstanding == 0) {
@@ -241,7 +241,7 @@ enum sched_verdict sched_enqueue(struct sched *s, struct sched_flow *flow, struc
         sched_flow_wake(s, flow);
     s->ops->queue(s, item);
     count_queued(s, item);
-    sched_backlog_changed(s, flow);
+    sched_note_queued(s, flow);
     return SCHED_OK;
 }
 
@@ -273,7 +273,7 @@ struct sched_item *sched_dispatch(struct sched *s, uint64_t now_ns)
     item->flow->outstanding_cost += item->cost;
     item->state = SCHED_ITEM_OUTSTANDING;
     s->ops->take(s, item);
-    sched_backlog_changed(s, item->flow);
+    sched_note_taken(s, item);
     sched_fetch_flows(s);
     if (sched_flows_unsettled(s))
         sched_flows_settle(s);
@@ -297,7 +297,7 @@ void sched_requeue_front(struct sched *s, struct sched_item *item)
     item->state = SCHED_ITEM_QUEUED;
     s->ops->put_back(s, item);
     count_queued(s, item);
-    sched_backlog_changed(s, item->flow);
+    sched_note_put_back(s, item);
 }
 
 void sched_complete(struct sched *s, struct sched_item *item, uint64_t true_cost, uint64_t now_ns)

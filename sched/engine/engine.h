@@ -173,7 +173,9 @@ struct sched {
     struct heap parked;  /* backlogged flows that may not send now */
     struct heap reserve; /* mclock: backlogged flows by R */
     struct heap cooling;
-    struct heap backlogs; /* while `watching`: see backlogs.h */
+    struct heap backlogs;   /* while `watching`: see backlogs.h */
+    uint64_t share_clock;   /* V */
+    uint64_t shares_lifted; /* V when the tags were last looked over */
     bool watching;
     uint64_t active_weight;      /* of the flows that have requests */
     uint64_t idle_pinned_weight; /* of the pinned flows that have none */

@@ -333,6 +333,7 @@ int sched_flow_attach(struct sched *s, struct sched_flow *flow)
     flow->sched = s;
     flow->place = FLOW_CLEAN;
     flow->slot = (uint32_t)s->flows;
+    flow->share_tag = s->share_clock;
     s->slots[s->flows++] = flow;
     if (flow->pinned)
         s->idle_pinned_weight += flow->weight;
@@ -378,7 +379,7 @@ int sched_flow_set_weight(struct sched *s, struct sched_flow *flow, uint32_t wei
     /* The head has its start tag already and no request has a finish tag before its dispatch. */
     flow->weight = weight;
     flow->reciprocal = vtime_reciprocal(weight);
-    sched_backlog_changed(s, flow);
+    sched_note_changed(s, flow);
     if (s->ops->changed != NULL)
         s->ops->changed(s, flow);
     return 0;

@@ -4,8 +4,10 @@
  *
  * A policy says that one too many has come; it does not know of flows. Whom to put out, or to slow
  * down, is decided here: the newest request of the flow whose normalised backlog is the longest
- * (sched_victim), which may well be of another flow than the one that has just come. So a flow
- * within its share loses nothing while another exceeds its own.
+ * (sched_victim), which may well be of another flow than the one that has just come. Where nobody
+ * of a longer backlog has a request queued, a flow that is within its share of the slots still gets
+ * in: others hold them. So a flow within its share loses nothing while another exceeds its own, and
+ * all that such flows may have together is as much as there are slots.
  *
  *      refuse   that request leaves the queue and is refused
  *      mark     it stays, but its client is not read from for a while
@@ -42,24 +44,41 @@ static void mark(struct exchange *exchange)
     exchange->class->meters.marked++;
 }
 
+/*
+ * On whom the no falls: one of a flow that exceeds its share more than this one's (`*victim`), this
+ * one itself, or nobody: those who exceed theirs may have nothing queued, only slots.
+ */
+static bool falls_on_somebody(struct exchange *exchange, struct exchange **victim)
+{
+    const struct lane *lane = exchange->lane;
+
+    *victim = longest_newest(exchange, 0);
+    if (*victim != NULL)
+        return true;
+    *victim = exchange;
+    return !sched_within_share(lane->sched, &exchange->flow->sched, lane->admit.options.slots);
+}
+
 bool gate_may_join(struct gate_side *side, struct exchange *exchange, struct exchange_list *refused,
                    uint64_t now_ns)
 {
     struct admit *admit = &exchange->lane->admit;
     uint64_t cost = gate_admission_cost(exchange);
+    struct exchange *victim;
 
     if (admit_offer(admit, cost, now_ns))
         return true;
-    struct exchange *victim = longest_newest(exchange, 0);
-    if (is_marking(exchange)) {
-        admit_mark(admit, cost, now_ns);
-        mark(victim != NULL ? victim : exchange);
+    bool somebody = falls_on_somebody(exchange, &victim);
+    if (somebody && !is_marking(exchange)) {
+        if (victim == exchange)
+            return false;
+        admit_swap(admit, cost, gate_admission_cost(victim), now_ns);
+        gate_put_out(side, victim, REFUSAL_ADMISSION, refused, now_ns);
         return true;
     }
-    if (victim == NULL)
-        return false;
-    admit_swap(admit, cost, gate_admission_cost(victim), now_ns);
-    gate_put_out(side, victim, REFUSAL_ADMISSION, refused, now_ns);
+    admit_mark(admit, cost, now_ns);
+    if (somebody)
+        mark(victim);
     return true;
 }
 
@@ -69,19 +88,20 @@ bool gate_may_go(struct gate_side *side, struct exchange *exchange, struct excha
     struct admit *admit = &exchange->lane->admit;
     uint64_t cost = gate_admission_cost(exchange);
     uint64_t waited_ns = now_ns > exchange->queued_ns ? now_ns - exchange->queued_ns : 0;
+    struct exchange *victim;
 
     if (admit_dispatch(admit, cost, waited_ns, now_ns))
         return true;
-    struct exchange *victim = longest_newest(exchange, 0);
-    if (victim == NULL && !is_marking(exchange))
-        return false;
-    admit_keep(admit, cost, now_ns);
-    if (is_marking(exchange)) {
-        mark(victim != NULL ? victim : exchange);
-    } else {
+    bool somebody = falls_on_somebody(exchange, &victim);
+    if (somebody && !is_marking(exchange)) {
+        if (victim == exchange)
+            return false;
         admit_leave(admit, gate_admission_cost(victim), now_ns);
         gate_put_out(side, victim, REFUSAL_ADMISSION, refused, now_ns);
+    } else if (somebody) {
+        mark(victim);
     }
+    admit_keep(admit, cost, now_ns);
     return true;
 }
 
