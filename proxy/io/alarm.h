@@ -8,8 +8,14 @@
  *                         └── alarm_clear ──> out
  *
  * A loop has one timerfd, made at its first alarm and set for the earliest one. Without descriptors
- * the wheel does it, late but never early. Setting is O(1) for times that come in order, else O(n):
- * alarms are for dozens, the wheel for thousands. Only the loop's own thread may touch its alarms.
+ * the wheel does it, late but never early, until a descriptor can be had. Clearing the earliest
+ * leaves the timerfd as it is: a wake-up for nothing is cheaper than a system call each time.
+ * Setting is O(1) for times that come in order, else O(n): alarms are for dozens, the wheel for
+ * thousands. Only the loop's own thread may touch its alarms. One that is set must be cleared
+ * before its memory goes.
+ *
+ * Invariant: the list is ordered by deadline, those of one time in the order of their setting;
+ * where it is not empty, `armed_ns` is not 0 and not behind the first one's deadline.
  */
 #ifndef SPILLWAY_IO_ALARM_H
 #define SPILLWAY_IO_ALARM_H
@@ -17,6 +23,8 @@
 #include "proxy/io/timer.h"
 
 #include <event2/event_struct.h>
+#include <stdint.h>
+#include <sys/queue.h>
 
 struct alarm;
 struct loop;
@@ -33,13 +41,14 @@ struct alarms {
     TAILQ_HEAD(alarm_list, alarm) list;
     struct timer late; /* the wheel's, where there is no descriptor */
     struct event event;
-    int fd; /* -1: not needed so far */
+    int fd;            /* -1: not needed so far, or none to be had */
+    uint64_t armed_ns; /* when one of the two will come; 0: neither */
 };
 
 void alarm_init(struct alarm *alarm, alarm_fire_fn *fire);
 
-/* Fires once, at that time of the loop's clock or in the next turn if it is past. One that is set
- * is set anew. */
+/* Fires once, at that time of the loop's clock or in the next turn if it is past; `fire` may set it
+ * again, and set or clear others. One that is set is set anew. */
 void alarm_set(struct loop *loop, struct alarm *alarm, uint64_t deadline_ns);
 
 /* It will not fire; nothing if it was not set. */

@@ -63,6 +63,7 @@ int loop_init(struct loop *loop, unsigned index)
     TAILQ_INIT(&loop->resets);
     loop->now_ns = loop_clock_ns();
     timer_wheel_init(&loop->wheel, loop->now_ns);
+    alarms_init(&loop->alarms);
     pthread_mutex_init(&loop->inbox_lock, NULL);
     loop->inbox_last = &loop->inbox_first;
     loop->arena = memory_alloc(LOOP_ARENA_BYTES, "a loop's receive arena");
@@ -98,6 +99,7 @@ static void free_kept(struct loop *loop)
 void loop_fini(struct loop *loop)
 {
     if (loop->base != NULL) {
+        alarms_fini(&loop->alarms);
         event_del(&loop->wake_event);
         event_del(&loop->tick);
         event_base_free(loop->base);

@@ -25,6 +25,7 @@
 #ifndef SPILLWAY_IO_LOOP_H
 #define SPILLWAY_IO_LOOP_H
 
+#include "proxy/io/alarm.h"
 #include "proxy/io/buffer.h"
 #include "proxy/io/timer.h"
 
@@ -88,6 +89,7 @@ struct loop {
     struct timer_wheel wheel;
     struct event tick;
     uint64_t tick_at_ns; /* when `tick` is armed for; 0: not */
+    struct alarms alarms;
 
     pthread_mutex_t inbox_lock;
     struct loop_message *inbox_first, **inbox_last;

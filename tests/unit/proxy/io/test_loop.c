@@ -398,31 +398,31 @@ static void a_greedy_connection_leaves_room_for_others(void **state)
 
 /* ------------------------------------------------------------------ time */
 
-struct alarm {
+struct bell {
     struct timer timer;
     unsigned fired;
     uint64_t fired_ns;
 };
 
-static void on_alarm(struct timer *timer, uint64_t now_ns)
+static void on_bell(struct timer *timer, uint64_t now_ns)
 {
-    struct alarm *alarm = container_of(timer, struct alarm, timer);
+    struct bell *bell = container_of(timer, struct bell, timer);
 
-    alarm->fired++;
-    alarm->fired_ns = now_ns;
+    bell->fired++;
+    bell->fired_ns = now_ns;
 }
 
 static void a_timer_wakes_the_loop(void **state)
 {
     struct loop *loop = *state;
-    struct alarm alarm = {.fired = 0};
+    struct bell bell = {.fired = 0};
     uint64_t deadline_ns = loop_clock_ns() + 3 * WHEEL_TICK_NS;
 
-    timer_init(&alarm.timer, on_alarm);
-    timer_set(&loop->wheel, &alarm.timer, deadline_ns);
-    turn_until(loop, &alarm.fired, 1);
-    assert_int_equal(alarm.fired, 1);
-    assert_true(alarm.fired_ns >= deadline_ns);
+    timer_init(&bell.timer, on_bell);
+    timer_set(&loop->wheel, &bell.timer, deadline_ns);
+    turn_until(loop, &bell.fired, 1);
+    assert_int_equal(bell.fired, 1);
+    assert_true(bell.fired_ns >= deadline_ns);
 }
 
 int main(void)
