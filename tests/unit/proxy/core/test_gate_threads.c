@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The gate under threads: each loop runs on its own, submits, cancels and finishes its requests
- * from its turns, while the test's thread changes weights, depths and algorithms. Every request has
- * one end, every callback comes on its loop's thread, and nothing is left. For the thread
- * sanitizer above all.
+ * from its turns, while the test's thread changes weights, depths, algorithms and admission. Every
+ * request has one end, every callback comes on its loop's thread, and nothing is left. For the
+ * thread sanitizer above all.
  */
 #include "tests/unit/proxy/core/fixture.h"
 
@@ -30,7 +30,7 @@ struct side {
     struct job jobs[AT_A_TIME];
     struct job *idle[AT_A_TIME];
     unsigned idle_count;
-    unsigned submitted, ended, answered, cancelled, given_up, refused;
+    unsigned submitted, ended, answered, cancelled, refused, not_admitted, marked;
     uint32_t random;
 };
 
@@ -64,24 +64,49 @@ static void on_dispatched(struct exchange *exchange)
     gate_finish(exchange, OUTCOME_ANSWERED, exchange->cost);
 }
 
+static void count_refusal(struct side *side, enum refusal refusal)
+{
+    if (refusal == REFUSAL_ADMISSION)
+        side->not_admitted++;
+    else
+        side->refused++;
+    assert_true(refusal == REFUSAL_ADMISSION || refusal == REFUSAL_AT_LIMIT);
+}
+
 static void on_refused(struct exchange *exchange, enum refusal refusal)
 {
     struct job *job = container_of(exchange, struct job, exchange);
 
-    assert_int_equal(refusal, REFUSAL_AT_LIMIT);
-    job->side->refused++;
+    count_refusal(job->side, refusal);
     end_job(job);
+}
+
+static void on_marked(struct exchange *exchange)
+{
+    struct job *job = container_of(exchange, struct job, exchange);
+
+    assert_true(pthread_equal(pthread_self(), job->side->thread));
+    assert_false(job->dispatched);
+    job->side->marked++;
 }
 
 static void on_released(struct exchange *exchange)
 {
-    end_job(container_of(exchange, struct job, exchange));
+    struct job *job = container_of(exchange, struct job, exchange);
+
+    /* Given up on its way back: from a dispatch, or put out by another loop. */
+    if (exchange->abandoned && exchange->state == EXCHANGE_READING)
+        count_refusal(job->side, (enum refusal)exchange->refusal);
+    else if (exchange->abandoned)
+        job->side->cancelled++;
+    end_job(job);
 }
 
 static const struct exchange_ops job_ops = {
     .dispatched = on_dispatched,
     .refused = on_refused,
     .released = on_released,
+    .marked = on_marked,
 };
 
 static void submit_job(struct side *side, struct job *job)
@@ -116,8 +141,6 @@ static void cancel_some(struct side *side)
     if (gate_cancel(&job->exchange)) {
         side->cancelled++;
         end_job(job);
-    } else {
-        side->given_up++;
     }
 }
 
@@ -165,6 +188,19 @@ static void start_sides(struct side *sides, struct world *world)
         loop_post(sides[i].loop, &sides[i].start, &sides[i].start);
 }
 
+static void change_admission(struct pool *pool, unsigned i)
+{
+    const struct config_admission admission = {
+        .algorithm = (enum admit_policy)(i % ADMIT_POLICIES),
+        .action = i % 4 == 0 ? CONFIG_ADMISSION_MARK : CONFIG_ADMISSION_REFUSE,
+        .limit = 1 + i % 8,
+    };
+
+    pthread_mutex_lock(&pool->lock);
+    pool_set_admission(pool, &admission);
+    pthread_mutex_unlock(&pool->lock);
+}
+
 static void change_things(struct world *world)
 {
     static const char *const limits[] = {"1000000/s", "none", "5000/s"};
@@ -183,6 +219,7 @@ static void change_things(struct world *world)
                          0);
         assert_int_equal(
             admin_set_server_depth(world->runtime, "farm", "a", 1 + i % 3, why, sizeof(why)), 0);
+        change_admission(pool_of(world), i);
         assert_true(view_of(world).outstanding <= 6);
     }
 }
@@ -203,6 +240,8 @@ static void every_request_has_one_end_on_its_own_thread(void **state)
     unsigned answered = 0;
     unsigned cancelled = 0;
     unsigned refused = 0;
+    unsigned not_admitted = 0;
+    unsigned marked = 0;
 
     (void)state;
     assert_non_null(sides);
@@ -213,8 +252,10 @@ static void every_request_has_one_end_on_its_own_thread(void **state)
         assert_int_equal(sides[i].ended, EACH);
         assert_int_equal(sides[i].submitted, EACH);
         answered += sides[i].answered;
-        cancelled += sides[i].cancelled + sides[i].given_up;
+        cancelled += sides[i].cancelled;
         refused += sides[i].refused;
+        not_admitted += sides[i].not_admitted;
+        marked += sides[i].marked;
     }
     /* By then no rate has anything left to remember. */
     set_clock(&world, loop_clock_ns() + SECOND_NS);
@@ -223,7 +264,9 @@ static void every_request_has_one_end_on_its_own_thread(void **state)
         settle_all(&world);
     }
     struct flow_meters meters = view_of(&world).meters;
-    assert_int_equal(answered + cancelled + refused, WORKERS * EACH);
+    assert_int_equal(answered + cancelled + refused + not_admitted, WORKERS * EACH);
+    assert_int_equal(meters.admission_refused, not_admitted);
+    assert_true(meters.marked >= marked);
     assert_int_equal(meters.at_limit, refused);
     assert_int_equal(meters.requests, answered);
     assert_int_equal(meters.cancelled, cancelled);
