@@ -48,7 +48,7 @@ static void count_capacity(struct admit *admit, uint64_t cost)
     literal->mark_done += cost;
     if (literal->mark_done < literal->mark_pending)
         return;
-    if (admit->queue && admit->now_ns - literal->began_ns < literal->interval_ns) {
+    if (admit->queue && admit->now_ns - literal->mark_ns < literal->interval_ns) {
         literal->mark_pending = literal->mark_done + admit->queue + admit->outstanding;
         return;
     }
