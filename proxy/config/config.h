@@ -269,7 +269,7 @@ struct config_queue {
 
 /* What becomes of what the admission policy says no to. */
 enum config_admission_action {
-    CONFIG_ADMISSION_AUTO,   /* before the checks: by protocol */
+    CONFIG_ADMISSION_AUTO,   /* before the checks: config_admission_action() */
     CONFIG_ADMISSION_REFUSE, /* HTTP's default: 503 with Retry-After, JUKEBOX, DELAY */
     CONFIG_ADMISSION_MARK,   /* NFS's: it joins, but its client is not read for an interval */
 };
@@ -282,6 +282,10 @@ struct config_admission {
     uint64_t target_ns;   /* codel, pie: 0: the published one */
     uint64_t interval_ns; /* codel, duk-literal: 0: the published one */
 };
+
+/* What `auto` stands for: mark for NFS, refuse for HTTP and for a pool that no listener uses; other
+ * actions for themselves. */
+enum config_admission_action config_admission_action(enum config_admission_action action, bool nfs);
 
 struct config_server_timeouts {
     uint64_t connect_ns;
@@ -448,10 +452,10 @@ int config_load_text(const char *name, const char *text, size_t length, unsigned
 void config_free(struct config *config);
 
 /*
- * One value of a flow's promises or of a scheduler's options, in the file's notation ("100/s"),
- * into a struct whose other such members hold what is in force: for changes while running. The
- * names there are come in the lists, which end with NULL. 0; -ENOENT for another name; -EINVAL when
- * the text is wrong, and `why` says so.
+ * One value of a flow's promises, of a scheduler's options or of an admission, in the file's
+ * notation ("100/s"), into a struct whose other such members hold what is in force: for changes
+ * while running. The names there are come in the lists, which end with NULL. 0; -ENOENT for another
+ * name; -EINVAL when the text is wrong, and `why` says so.
  */
 extern const char *const config_flow_settings[];
 extern const char *const config_pool_settings[];
@@ -459,9 +463,15 @@ int config_set_flow(struct config_flow *flow, const char *name, const char *text
                     size_t size);
 int config_set_pool(struct config_pool *pool, const char *name, const char *text, char *why,
                     size_t size);
+/* "admission" (the policy), "admission-action" (auto by `nfs`), "admission-limit"... */
+extern const char *const config_admission_settings[];
+int config_set_admission(struct config_admission *admission, bool nfs, const char *name,
+                         const char *text, char *why, size_t size);
 
 /* NULL when the algorithm reads the setting of that name, else which ones do. */
 const char *config_setting_readers(const char *name, enum sched_algorithm algorithm);
+/* Likewise of config_admission_settings and policies. */
+const char *config_admission_readers(const char *name, enum admit_policy policy);
 
 /* Every key with its type, default and meaning, from the table the loader itself uses. */
 void config_print_reference(FILE *out);
@@ -470,8 +480,8 @@ void config_print_reference(FILE *out);
  * True when a proxy running `old` can take `new` over in place. Otherwise `errors` names each
  * change that needs a restart (listeners' names, addresses and protocols; the set of pools and
  * their protocol and depth unit; workers, user, group, pid file, open files, admin addresses).
- * Weights, flows, depths, algorithms, servers, costs, routes, timeouts, limits and logging are
- * live. `errors` must be initialised.
+ * Weights, flows, depths, algorithms, admission, servers, costs, routes, timeouts, limits and
+ * logging are live. `errors` must be initialised.
  */
 bool config_diff_is_live(const struct config *old, const struct config *new,
                          struct config_errors *errors);

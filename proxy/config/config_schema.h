@@ -113,6 +113,9 @@ void config_check_pool(struct config_pool *pool, const struct config_place *plac
 /* And for its scheduler; the flows are still in the file's order, without the implicit one. */
 void config_check_scheduler(struct config_pool *pool, const struct config_place *place,
                             struct config_errors *errors);
+/* And for its admission; the queue's limits are as the file has them. */
+void config_check_admission(struct config_pool *pool, const struct config_place *place,
+                            struct config_errors *errors);
 /* Conditions that make no sense for the protocol, networks. */
 void config_check_match(struct config_match *match, const struct config_place *place, bool http,
                         bool nfs, struct config_errors *errors);

@@ -75,7 +75,16 @@ static void store(void *structure, const struct config_key *key, uint64_t value)
     }
 }
 
-static int set_value(const struct config_shape *shape, const char *const *names, const char *name,
+static bool is_one_of(const char *const *names, const char *name)
+{
+    while (*names != NULL && strcmp(*names, name) != 0) {
+        names++;
+    }
+    return *names != NULL;
+}
+
+/* The value of the shape's key of that name, which is there; `name` is what the user calls it. */
+static int set_value(const struct config_shape *shape, const char *key_name, const char *name,
                      const char *text, void *structure, char *why, size_t size)
 {
     const struct config_key *key = shape->keys;
@@ -84,13 +93,7 @@ static int set_value(const struct config_shape *shape, const char *const *names,
     uint64_t value = 0;
     int64_t word;
 
-    while (*names != NULL && strcmp(*names, name) != 0) {
-        names++;
-    }
-    if (*names == NULL) {
-        return -ENOENT;
-    }
-    while (strcmp(key->name, name) != 0) {
+    while (strcmp(key->name, key_name) != 0) {
         key++;
     }
     if (key->kind != CONFIG_KIND_WORD) {
@@ -111,11 +114,17 @@ static int set_value(const struct config_shape *shape, const char *const *names,
 const char *const config_flow_settings[] = {"target",      "reservation",     "limit", "burst",
                                             "queue-limit", "response-target", NULL};
 const char *const config_pool_settings[] = {"slack", "capacity", "ageing", "at-limit", NULL};
+const char *const config_admission_settings[] = {"admission",          "admission-action",
+                                                 "admission-limit",    "admission-target",
+                                                 "admission-interval", NULL};
 
 int config_set_flow(struct config_flow *flow, const char *name, const char *text, char *why,
                     size_t size)
 {
-    int error = set_value(&config_flow_shape, config_flow_settings, name, text, flow, why, size);
+    if (!is_one_of(config_flow_settings, name)) {
+        return -ENOENT;
+    }
+    int error = set_value(&config_flow_shape, name, name, text, flow, why, size);
 
     if (error == 0 && strcmp(name, "burst") == 0) {
         flow->burst_is_auto = flow->terms.burst == CONFIG_BURST_AUTO;
@@ -129,5 +138,23 @@ int config_set_flow(struct config_flow *flow, const char *name, const char *text
 int config_set_pool(struct config_pool *pool, const char *name, const char *text, char *why,
                     size_t size)
 {
-    return set_value(&config_scheduler_shape, config_pool_settings, name, text, pool, why, size);
+    if (!is_one_of(config_pool_settings, name)) {
+        return -ENOENT;
+    }
+    return set_value(&config_scheduler_shape, name, name, text, pool, why, size);
+}
+
+int config_set_admission(struct config_admission *admission, bool nfs, const char *name,
+                         const char *text, char *why, size_t size)
+{
+    const char *key = name + strlen("admission");
+
+    if (!is_one_of(config_admission_settings, name)) {
+        return -ENOENT;
+    }
+    int error = set_value(&config_admission_shape, *key == '-' ? key + 1 : "algorithm", name, text,
+                          admission, why, size);
+
+    admission->action = config_admission_action(admission->action, nfs);
+    return error;
 }

@@ -100,9 +100,9 @@ int admin_set_server_depth(struct runtime *runtime, const char *pool, const char
                            uint64_t depth, char *why, size_t size);
 int admin_set_algorithm(struct runtime *runtime, const char *pool, const char *algorithm, char *why,
                         size_t size);
-/* A setting of config_flow_settings or config_pool_settings, in the file's notation. -ENOENT also
- * for another setting, and `why` stays as it is then. `why` receives a remark when the setting has
- * no effect under the pool's algorithm. */
+/* A setting of config_flow_settings, or of config_pool_settings or config_admission_settings, in
+ * the file's notation. -ENOENT also for another setting, and `why` stays as it is then. `why`
+ * receives a remark when the setting has no effect under the pool's algorithm or policy. */
 int admin_set_flow(struct runtime *runtime, const char *pool, const char *flow, const char *key,
                    const char *text, char *why, size_t size);
 int admin_set_pool(struct runtime *runtime, const char *pool, const char *key, const char *text,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config_check()'s part for one pool: its servers, flows and costs. */
+/* config_check()'s part for one pool: its servers and flows, and the order of the rest. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -222,6 +222,7 @@ void config_check_pool(struct config_pool *pool, const struct config_place *plac
     config_check_scheduler(pool, place, errors);
     check_flows(pool, place, errors);
     config_check_cost(pool, place, errors);
+    config_check_admission(pool, place, errors);
     if (pool->queue.flow_limit > pool->queue.limit) {
         if (config_place_has(&queue, "flow-limit")) {
             config_place_report(errors, CONFIG_WARNING, &flow_limit,

@@ -160,13 +160,16 @@ static void change_pool(struct change *change)
         if (!change_string(change, &text))
             return;
         error = admin_set_algorithm(change->runtime, change->names[0], text, why, sizeof(why));
-    } else if (is_one_of(change->key, config_pool_settings)) {
+    } else if (is_one_of(change->key, config_pool_settings) ||
+               is_one_of(change->key, config_admission_settings)) {
         if (!change_text(change, setting, sizeof(setting)))
             return;
         error = admin_set_pool(change->runtime, change->names[0], change->key, setting, why,
                                sizeof(why));
     } else {
-        unknown_key(change, "depth, algorithm, slack, capacity, ageing, at-limit");
+        unknown_key(change, "depth, algorithm, slack, capacity, ageing, at-limit, admission, "
+                            "admission-action, admission-limit, admission-target, "
+                            "admission-interval");
         return;
     }
     answer_change(change->reply, error, 400, why);

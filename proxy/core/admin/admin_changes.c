@@ -280,6 +280,23 @@ static int set_pool_setting(struct pool *pool, const struct change *change, char
     return 0;
 }
 
+/* ------------------------------------------------------------------ admission */
+
+static int set_admission(struct pool *pool, const struct change *change, char *why, size_t size)
+{
+    struct config_admission admission = pool->admission;
+    int error = config_set_admission(&admission, pool->nfs, change->key, change->text, why, size);
+
+    if (error != 0)
+        return error;
+    pool_set_admission(pool, &admission);
+    const char *readers = config_admission_readers(change->key, admission.algorithm);
+    if (readers != NULL)
+        snprintf(why, size, "%s has no effect under admission %s; it is for %s", change->key,
+                 admit_policy_name(admission.algorithm), readers);
+    return 0;
+}
+
 /* ------------------------------------------------------------------ the calls */
 
 int admin_set_weight(struct runtime *runtime, const char *pool, const char *flow, uint64_t weight,
@@ -302,8 +319,9 @@ int admin_set_pool(struct runtime *runtime, const char *pool, const char *key, c
                    char *why, size_t size)
 {
     const struct change what = {.key = key, .text = text};
+    bool admission = strncmp(key, "admission", strlen("admission")) == 0;
 
-    return change(runtime, pool, &what, set_pool_setting, why, size);
+    return change(runtime, pool, &what, admission ? set_admission : set_pool_setting, why, size);
 }
 
 int admin_set_pool_depth(struct runtime *runtime, const char *pool, uint64_t depth, char *why,

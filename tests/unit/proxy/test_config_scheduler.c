@@ -2,59 +2,12 @@
 /* A pool's algorithm, its options, what flows are promised, and the depths that go with them: what
  * the file becomes, and what is said about it. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit/proxy/config_findings.h"
 
-#include "proxy/config/config.h"
-
-#define HTTP "listeners: [{ name: web, bind: '127.0.0.1:0', protocol: http, pool: farm }]\n"
-#define NFS  "listeners: [{ name: nas, bind: '127.0.0.1:0', protocol: nfs, pool: farm }]\n"
-#define POOL "pools:\n- name: farm\n  servers: ['10.0.0.1:80']\n"
 #define FOUR                                                                                       \
     "pools:\n- name: farm\n  servers: ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80', "              \
     "'10.0.0.4:80']\n"
-
-/* Loads the text; what was found is printed to a string, to be freed. */
-static struct config *load_and_print(const char *text, char **printed)
-{
-    struct config_errors errors;
-    struct config *config;
-    size_t length;
-    FILE *out = open_memstream(printed, &length);
-
-    config_errors_init(&errors);
-    config_load_text("f", text, strlen(text), CONFIG_NO_LOOKUP, &config, &errors);
-    config_errors_print(&errors, out);
-    fclose(out);
-    config_errors_fini(&errors);
-    return config;
-}
-
-static struct config *load(const char *text)
-{
-    char *printed;
-    struct config *config = load_and_print(text, &printed);
-
-    assert_string_equal(printed, "");
-    assert_non_null(config);
-    free(printed);
-    return config;
-}
-
-static void expect(const char *text, const char *findings, bool loads)
-{
-    char *printed;
-    struct config *config = load_and_print(text, &printed);
-
-    assert_string_equal(printed, findings);
-    assert_int_equal(config != NULL, loads);
-    config_free(config);
-    free(printed);
-}
 
 /* ------------------------------------------------------------------ what becomes of it */
 
