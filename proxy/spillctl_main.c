@@ -35,7 +35,8 @@ static void usage(FILE *out)
 {
     fprintf(out,
             "usage: spillctl [-s SOCKET] [-t SECONDS] [--json] COMMAND\n"
-            "  show status|listeners|pools|flows|servers   what there is and what happened so far\n"
+            "  show status|listeners|pools|flows|servers|admission\n"
+            "                                              what there is and what happened so far\n"
             "  metrics                                     the page for Prometheus\n"
             "  set weight POOL/FLOW N                      the flow's share\n"
             "  set depth POOL N                            requests at a pool's servers together\n"
@@ -43,6 +44,10 @@ static void usage(FILE *out)
             "  set algorithm POOL NAME                     fifo, sfqd, rw, mclock and others\n"
             "  set slack|capacity|ageing|at-limit POOL VALUE\n"
             "                                              what some algorithms are told\n"
+            "  set admission POOL NAME                     who may join the queue: duk, none, ...\n"
+            "  set admission-action POOL refuse|mark|auto  what becomes of what may not\n"
+            "  set admission-limit|admission-target|admission-interval POOL VALUE\n"
+            "                                              what some policies are told\n"
             "  set target|reservation|limit|burst|queue-limit|response-target POOL/FLOW VALUE\n"
             "                                              what a flow is promised: 20ms, 100/s\n"
             "  drain POOL/SERVER                           no new requests for the server\n"
@@ -143,8 +148,10 @@ static int run_show(const struct ctl *ctl, char **arguments)
     char path[64];
 
     if (strcmp(what, "status") != 0 && table_columns(what, &count) == NULL)
-        return misused("show takes status, listeners, pools, flows or servers, not", what);
-    snprintf(path, sizeof(path), "/v1/%s", what);
+        return misused("show takes status, listeners, pools, flows, servers or admission, not",
+                       what);
+    /* The pools, seen from another side. */
+    snprintf(path, sizeof(path), "/v1/%s", strcmp(what, "admission") == 0 ? "pools" : what);
     int status = ask(ctl, path, NULL, &answer);
     if (status != EXIT_SUCCESS)
         return status;
@@ -256,7 +263,8 @@ static int run_set_algorithm(const struct ctl *ctl, char **arguments)
     return change_setting(ctl, arguments[0], NULL, NULL, "algorithm", json_string(arguments[1]));
 }
 
-/* Options of a scheduler and promises of a flow go as they are written; the proxy reads them. */
+/* Options of a scheduler, of an admission and promises of a flow go as they are written; the proxy
+ * reads them. */
 static int run_set_option(const struct ctl *ctl, char **arguments)
 {
     return change_setting(ctl, arguments[0], NULL, NULL, arguments[-1], json_string(arguments[1]));
@@ -305,7 +313,7 @@ static const struct command {
     const char *form;                                    /* of the arguments */
     int (*run)(const struct ctl *ctl, char **arguments); /* arguments[-1]: the last word */
 } commands[] = {
-    {{"show", NULL}, 1, "status|listeners|pools|flows|servers", run_show},
+    {{"show", NULL}, 1, "status|listeners|pools|flows|servers|admission", run_show},
     {{"metrics", NULL}, 0, "", run_metrics},
     {{"set", "weight"}, 2, "POOL/FLOW N", run_set_weight},
     {{"set", "depth"}, 2, "POOL N, or POOL/SERVER N", run_set_depth},
@@ -314,6 +322,11 @@ static const struct command {
     {{"set", "capacity"}, 2, "POOL N/s", run_set_option},
     {{"set", "ageing"}, 2, "POOL TIME", run_set_option},
     {{"set", "at-limit"}, 2, "POOL wait|refuse", run_set_option},
+    {{"set", "admission"}, 2, "POOL NAME", run_set_option},
+    {{"set", "admission-action"}, 2, "POOL refuse|mark|auto", run_set_option},
+    {{"set", "admission-limit"}, 2, "POOL N", run_set_option},
+    {{"set", "admission-target"}, 2, "POOL TIME", run_set_option},
+    {{"set", "admission-interval"}, 2, "POOL TIME", run_set_option},
     {{"set", "target"}, 2, "POOL/FLOW TIME", run_set_promise},
     {{"set", "reservation"}, 2, "POOL/FLOW N/s", run_set_promise},
     {{"set", "limit"}, 2, "POOL/FLOW N/s", run_set_promise},
@@ -341,7 +354,9 @@ static int run_command(const struct ctl *ctl, char **words, int count)
     }
     if (strcmp(words[0], "set") == 0 && count > 1)
         return misused("set takes weight, depth, algorithm, slack, capacity, ageing, at-limit, "
-                       "target, reservation, limit, burst, queue-limit or response-target, not",
+                       "admission, admission-action, admission-limit, admission-target, "
+                       "admission-interval, target, reservation, limit, burst, queue-limit or "
+                       "response-target, not",
                        words[1]);
     return misused(count == 1 && strcmp(words[0], "set") == 0 ? "half a command" : "no command",
                    words[0]);

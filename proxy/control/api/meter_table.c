@@ -10,6 +10,14 @@
      offsetof(struct view, queued)},                                                               \
         {"outstanding", "Requests at the servers.", METER_GAUGE,                                   \
          offsetof(struct view, outstanding)},                                                      \
+        {"offered", "Requests that came to the gate.", METER_COUNTER,                              \
+         offsetof(struct view, meters.offered)},                                                   \
+        {"admitted", "Requests that joined the queue.", METER_COUNTER,                             \
+         offsetof(struct view, meters.admitted)},                                                  \
+        {"admission_refused", "Requests refused by the admission policy.", METER_COUNTER,          \
+         offsetof(struct view, meters.admission_refused)},                                         \
+        {"marked", "Requests that joined, but whose clients were slowed down.", METER_COUNTER,     \
+         offsetof(struct view, meters.marked)},                                                    \
         {"requests", "Requests answered by a server.", METER_COUNTER,                              \
          offsetof(struct view, meters.requests)},                                                  \
         {"cost", "Cost units charged, after correction.", METER_COUNTER,                           \
@@ -63,6 +71,8 @@ static const struct meter_text pool_texts[] = {
     {"protocol", NULL, offsetof(struct pool_view, protocol)},
     {"algorithm", NULL, offsetof(struct pool_view, algorithm)},
     {"at_limit_policy", NULL, offsetof(struct pool_view, at_limit)},
+    {"admission", NULL, offsetof(struct pool_view, admission)},
+    {"admission_action", NULL, offsetof(struct pool_view, admission_action)},
 };
 
 static const struct meter pool_meters[] = {
@@ -74,6 +84,25 @@ static const struct meter pool_meters[] = {
      METER_GAUGE, offsetof(struct pool_view, capacity_per_s)},
     {"ageing_seconds", "scf: wait that makes up for one unit of cost.", METER_GAUGE_REAL,
      offsetof(struct pool_view, ageing_s)},
+    {"admission_limit", "tail: requests (or cost units) that may wait.", METER_GAUGE,
+     offsetof(struct pool_view, admission_limit)},
+    {"admission_target_seconds", "codel, pie: wait to keep to; 0: the published one.",
+     METER_GAUGE_REAL, offsetof(struct pool_view, admission_target_s)},
+    {"admission_interval_seconds", "codel, duk-literal: interval; 0: the published one.",
+     METER_GAUGE_REAL, offsetof(struct pool_view, admission_interval_s)},
+    {"admission_capacity_per_second",
+     "Requests (or cost units) per second that the servers do, as measured; 0: not yet.",
+     METER_GAUGE_REAL, offsetof(struct pool_view, admission_capacity_per_s)},
+    {"admission_share", "Of what comes, how much is refused or marked, 0 to 1.", METER_GAUGE_REAL,
+     offsetof(struct pool_view, admission_share)},
+    {"admission_allowed", "Requests (or cost units) that may wait in any case.", METER_GAUGE_REAL,
+     offsetof(struct pool_view, admission_allowed)},
+    {"admission_most", "duk: the most that may wait during an overload; 0: there is none.",
+     METER_GAUGE_REAL, offsetof(struct pool_view, admission_most)},
+    {"admission_surplus", "duk: what has come in excess; an overload is evident above 1.",
+     METER_GAUGE_REAL, offsetof(struct pool_view, admission_surplus)},
+    {"admission_measured_seconds", "Length of the interval that was measured last.",
+     METER_GAUGE_REAL, offsetof(struct pool_view, admission_measured_s)},
     REQUEST_METERS(pool_view),
 };
 

@@ -28,6 +28,20 @@ static const struct column pool_columns[] = {
     {"SERVICE-P99", COLUMN_SECONDS, "service", "p99_seconds"},
 };
 
+static const struct column admission_columns[] = {
+    {"POOL", COLUMN_TEXT, "name", NULL},
+    {"POLICY", COLUMN_TEXT, "admission", NULL},
+    {"ACTION", COLUMN_TEXT, "admission_action", NULL},
+    {"OFFERED", COLUMN_COUNT, "offered", NULL},
+    {"ADMITTED", COLUMN_COUNT, "admitted", NULL},
+    {"REFUSED", COLUMN_COUNT, "admission_refused", NULL},
+    {"MARKED", COLUMN_COUNT, "marked", NULL},
+    {"CAPACITY", COLUMN_RATE, "admission_capacity_per_second", NULL},
+    {"P", COLUMN_PERCENT, "admission_share", NULL},
+    {"K*", COLUMN_AMOUNT, "admission_allowed", NULL},
+    {"INTERVAL", COLUMN_TARGET, "admission_measured_seconds", NULL},
+};
+
 static const struct column flow_columns[] = {
     {"POOL", COLUMN_TEXT, "pool", NULL},
     {"FLOW", COLUMN_TEXT, "name", NULL},
@@ -46,6 +60,8 @@ static const struct column flow_columns[] = {
     {"IN", COLUMN_BYTES, "bytes_in", NULL},
     {"OUT", COLUMN_BYTES, "bytes_out", NULL},
     {"REFUSED", COLUMN_COUNT, "refused", NULL},
+    {"ADMISSION", COLUMN_COUNT, "admission_refused", NULL},
+    {"MARKED", COLUMN_COUNT, "marked", NULL},
     {"AT-LIMIT", COLUMN_COUNT, "at_limit", NULL},
     {"WAIT-MEAN", COLUMN_SECONDS, "wait", "mean_seconds"},
     {"WAIT-P99", COLUMN_SECONDS, "wait", "p99_seconds"},
@@ -86,6 +102,7 @@ const struct column *table_columns(const char *what, size_t *count)
     } tables[] = {
         {"listeners", listener_columns, COUNT(listener_columns)},
         {"pools", pool_columns, COUNT(pool_columns)},
+        {"admission", admission_columns, COUNT(admission_columns)},
         {"flows", flow_columns, COUNT(flow_columns)},
         {"servers", server_columns, COUNT(server_columns)},
     };
@@ -148,10 +165,12 @@ static void format_cell(char *cell, enum column_kind kind, const json_t *value)
         format_text(cell, json_string_value(value));
     else if (kind == COLUMN_TEXT || !json_is_number(value))
         format_text(cell, "-");
-    else if (number == 0 && (kind == COLUMN_RATE || kind == COLUMN_TARGET))
+    else if (number == 0 && (kind == COLUMN_RATE || kind == COLUMN_AMOUNT || kind == COLUMN_TARGET))
         format_text(cell, "-");
     else if (kind == COLUMN_RATE)
         snprintf(cell, CELL_BYTES, "%.0f/s", number);
+    else if (kind == COLUMN_AMOUNT)
+        snprintf(cell, CELL_BYTES, "%.1f", number);
     else if (kind == COLUMN_SECONDS || kind == COLUMN_TARGET)
         table_format_seconds(cell, CELL_BYTES, number);
     else if (kind == COLUMN_BYTES)

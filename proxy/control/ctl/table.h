@@ -15,6 +15,7 @@ enum column_kind {
     COLUMN_SECONDS, /* 1.50ms */
     COLUMN_PERCENT, /* of a value from 0 to 1 */
     COLUMN_RATE,    /* 100/s; 0 is none */
+    COLUMN_AMOUNT,  /* 12.5; 0 is none */
     COLUMN_TARGET,  /* as SECONDS; 0 is none */
     COLUMN_OPTIONS, /* text: what a pool's algorithm was told; out of several keys */
 };
