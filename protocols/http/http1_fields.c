@@ -47,6 +47,7 @@ struct field_info {
     X(RETRY_AFTER, "retry-after", 'r', 'r', 0, true)                                               \
     X(SERVER, "server", 's', 'r', 0, false)                                                        \
     X(SET_COOKIE, "set-cookie", 's', 'e', 0, true)                                                 \
+    X(SPILLWAY_MARK, "spillway-mark", 's', 'k', HOP, true)                                         \
     X(TE, "te", 't', 'e', HOP, true)                                                               \
     X(TRACEPARENT, "traceparent", 't', 't', 0, true)                                               \
     X(TRAILER, "trailer", 't', 'r', HOP, true)                                                     \

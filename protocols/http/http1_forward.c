@@ -240,6 +240,8 @@ struct http1_reply_plan http1_write_forward_reply(struct http1_writer *w,
     }
     write_via(w, head, how->via);
     write_reply_framing(w, head, plan.framing);
+    if (head->status >= 200)
+        http1_write_mark(w, how->mark_ms);
     if (head->upgrade)
         write_upgrade(w, head);
     else if (head->status < 200)

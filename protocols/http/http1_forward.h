@@ -37,6 +37,7 @@ struct http1_forward_reply {
     struct http1_slice via; /* our name in Via: a token */
     uint8_t client_minor;   /* the client's HTTP version: 1.minor */
     bool keep_alive;        /* we and the client both want to go on */
+    uint32_t mark_ms;       /* http1_write_mark(); not in interim replies */
 };
 
 /* What the head told the client, hence how its body must be sent. */

@@ -173,6 +173,15 @@ const char *http1_reason_phrase(unsigned status)
     return "";
 }
 
+void http1_write_mark(struct http1_writer *w, uint32_t mark_ms)
+{
+    if (mark_ms == 0)
+        return;
+    http1_write_literal(w, "Spillway-Mark: ");
+    http1_write_decimal(w, mark_ms);
+    http1_write_end(w);
+}
+
 void http1_write_error_reply(struct http1_writer *w, const struct http1_error_reply *reply)
 {
     char title[64];
@@ -189,6 +198,7 @@ void http1_write_error_reply(struct http1_writer *w, const struct http1_error_re
         http1_write_decimal(w, reply->retry_after_s);
         http1_write_end(w);
     }
+    http1_write_mark(w, reply->mark_ms);
     if (reply->close)
         http1_write_literal(w, "Connection: close\r\n");
     else if (reply->client_minor == 0)

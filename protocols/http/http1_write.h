@@ -79,13 +79,21 @@ void http1_write_last_chunk(struct http1_writer *w, struct http1_slice trailers)
 #define HTTP1_CHUNK_HEADER_MAX 18 /* 16 hex digits and CRLF */
 #define HTTP1_LAST_CHUNK       "0\r\n\r\n"
 
+/*
+ * "Spillway-Mark: 12\r\n", nothing for 0: more comes than the service can answer, so for 12
+ * milliseconds from the request's arrival on, the next one on this connection will not be looked
+ * at; a client that knows this may as well wait. Ours alone, and of this connection alone: what a
+ * peer says in this field is not passed on.
+ */
+void http1_write_mark(struct http1_writer *w, uint32_t mark_ms);
+
 /* The registered reason phrase, "" for a status without one. Static. */
 const char *http1_reason_phrase(unsigned status);
 
 /*
  * A whole reply of our own with a short text body: what happened, in a sentence a person can act
  * on. `explanation` is static or vouched-for text; nothing a peer sent belongs in it.
- * retry_after_s: 0 for none. close: "Connection: close" (always so after a parse error).
+ * retry_after_s, mark_ms: 0 for none. close: "Connection: close" (always so after a parse error).
  * client_minor: 0 echoes "Connection: keep-alive" when not closing. head_request: the body is
  * left out, its length said.
  */
@@ -95,6 +103,7 @@ struct http1_error_reply {
     bool close;
     bool head_request;
     uint32_t retry_after_s;
+    uint32_t mark_ms;
     const char *explanation;
 };
 void http1_write_error_reply(struct http1_writer *w, const struct http1_error_reply *reply);

@@ -24,12 +24,13 @@
 #include "proxy/http/http.h"
 
 #define HTTP_BACKLOG_BYTES                                                                         \
-    (UINT32_C(256) << 10)    /* queued output above which the source is paused */
-#define HTTP_FIELDS_MAX 1000 /* fields parsed at the most, whatever the configuration says */
-#define HTTP_LINGER_NS  UINT64_C(2000000000)
-#define HTTP_LOOK_NS    UINT64_C(1000000000) /* how often a silent client is looked at */
-#define HTTP_HOST_BYTES 256
-#define HTTP_PATH_BYTES 4096
+    (UINT32_C(256) << 10)      /* queued output above which the source is paused */
+#define HTTP_FIELDS_MAX   1000 /* fields parsed at the most, whatever the configuration says */
+#define HTTP_LINGER_NS    UINT64_C(2000000000)
+#define HTTP_LOOK_NS      UINT64_C(1000000000) /* how often a silent client is looked at */
+#define HTTP_PAUSE_MAX_NS UINT64_C(1000000000) /* of a marked client: see pause.c */
+#define HTTP_HOST_BYTES   256
+#define HTTP_PATH_BYTES   4096
 
 enum http_phase {
     HTTP_PHASE_IDLE,     /* between requests */
@@ -46,9 +47,11 @@ struct http_session {
     struct buffer input; /* received, not used yet */
     struct http1_scan scan;
     struct timer timer;
-    uint8_t phase;    /* enum http_phase */
-    bool client_done; /* FIN came */
-    bool trusted;     /* a proxy whose forwarding fields we keep */
+    struct alarm pause;      /* set: paused, see pause.c */
+    uint64_t pause_until_ns; /* what a mark asks for when the request in hand is answered; or 0 */
+    uint8_t phase;           /* enum http_phase */
+    bool client_done;        /* FIN came */
+    bool trusted;            /* a proxy whose forwarding fields we keep */
     uint8_t address_length;
     char address[46]; /* the client's, as text */
     uint64_t head_began_ns;
@@ -80,6 +83,7 @@ struct http_exchange {
     bool server_keep;  /* the server allows another request */
     uint16_t status;   /* answered with; 0: nothing yet */
     uint16_t interims; /* 1xx replies so far */
+    uint16_t mark_ms;  /* the pause that its reply tells of; 0: none */
     uint32_t target_offset, target_length; /* in `head` */
 };
 
@@ -143,6 +147,20 @@ void http_session_error(struct http_session *session, unsigned status, const cha
 /* Closes at once, dropping what was not sent; `reset` tells the client that the reply is not whole.
  */
 void http_session_close(struct http_session *session, bool reset);
+
+/* ---- pause.c */
+void http_pause_init(struct http_session *session);
+/* The exchange's client is to be left alone for so long from now on. */
+void http_pause_ask(struct http_exchange *exchange, uint64_t pause_ns);
+/* Between two requests: true if the next one has to wait; the rest is pause.c's then. */
+bool http_pause_begin(struct http_session *session);
+/* Ends a pause early, and goes on with what the client has sent. */
+void http_pause_end(struct http_session *session);
+
+static inline bool http_is_paused(const struct http_session *session)
+{
+    return session->pause.deadline_ns != 0;
+}
 
 /* ---- request.c */
 /* Starts an exchange for the parsed head, or answers that it can't. */

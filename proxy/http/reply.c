@@ -55,6 +55,7 @@ static struct http1_forward_reply how_to(const struct http_exchange *exchange)
         .client_minor = exchange->minor,
         .keep_alive = exchange->keep_alive && exchange->request_done &&
                       !exchange->session->base.worker->draining,
+        .mark_ms = exchange->mark_ms,
     };
 }
 

@@ -8,8 +8,11 @@
 
 #include <string.h>
 
-#define HEAD_ROOM_BYTES 768 /* for the fields we add */
-#define RETRY_AFTER_S   1
+#define HEAD_ROOM_BYTES   768 /* for the fields we add */
+#define RETRY_AFTER_S     1   /* where nothing better is known */
+#define RETRY_AFTER_MAX_S 60  /* capacity is an estimate; a client should not be lost to a bad one \
+                               */
+#define SECOND_NS UINT64_C(1000000000)
 
 /* ------------------------------------------------------------------ beginning */
 
@@ -238,7 +241,21 @@ static void note_access(struct http_exchange *exchange, struct http_session *ses
 static struct http1_error_reply reply_like(const struct http_exchange *exchange)
 {
     return (struct http1_error_reply){.client_minor = exchange->minor,
-                                      .head_request = exchange->method == HTTP1_METHOD_HEAD};
+                                      .head_request = exchange->method == HTTP1_METHOD_HEAD,
+                                      .mark_ms = exchange->mark_ms};
+}
+
+/*
+ * Retry-After of a refusal: the time in which the pool works off its queue, in whole seconds,
+ * rounded up. A limit of rate and a pool without servers have nothing to do with a queue.
+ */
+static uint32_t retry_after_s(enum refusal refusal, uint64_t retry_after_ns)
+{
+    if (refusal == REFUSAL_AT_LIMIT || refusal == REFUSAL_NO_SERVER || retry_after_ns == 0)
+        return RETRY_AFTER_S;
+    if (retry_after_ns >= RETRY_AFTER_MAX_S * SECOND_NS)
+        return RETRY_AFTER_MAX_S;
+    return (uint32_t)((retry_after_ns + SECOND_NS - 1) / SECOND_NS);
 }
 
 /* The exchange is back in READING, in nobody's list. */
@@ -260,12 +277,17 @@ static void on_refused(struct exchange *base, enum refusal refusal)
     /* RFC 6585 §4: it is this client's rate, not the service. */
     uint16_t status = refusal == REFUSAL_AT_LIMIT ? 429 : 503;
 
-    like.retry_after_s = RETRY_AFTER_S;
+    like.retry_after_s = retry_after_s(refusal, base->retry_after_ns);
     exchange->status = status;
     note_access(exchange, session, refusal_end(refusal));
     session->exchange = NULL;
     forget(exchange);
     http_session_error(session, status, refusal_text(refusal), keep, &like);
+}
+
+static void on_marked(struct exchange *base)
+{
+    http_pause_ask(container_of(base, struct http_exchange, base), base->mark_ns);
 }
 
 static void on_released(struct exchange *base)
@@ -276,6 +298,7 @@ static void on_released(struct exchange *base)
 const struct exchange_ops http_exchange_ops = {
     .dispatched = on_dispatched,
     .refused = on_refused,
+    .marked = on_marked,
     .released = on_released,
 };
 

@@ -43,7 +43,8 @@ void http_session_arm(struct http_session *session)
     } else {
         switch ((enum http_phase)session->phase) {
         case HTTP_PHASE_IDLE:
-            deadline_ns = now_ns + limits->keep_alive_ns;
+            if (!http_is_paused(session))
+                deadline_ns = now_ns + limits->keep_alive_ns;
             break;
         case HTTP_PHASE_HEAD:
             deadline_ns = session->head_began_ns + limits->header_ns;
@@ -129,6 +130,7 @@ void http_session_close(struct http_session *session, bool reset)
         session->tunnel = NULL;
     }
     timer_unlink(&session->timer);
+    alarm_clear(loop, &session->pause);
     loop_release_block(loop, session->input.data, session->input.capacity);
     session->input = (struct buffer){0};
     session_close(&session->base, release);
@@ -160,6 +162,8 @@ void http_session_next(struct http_session *session, bool keep)
     }
     session->phase = HTTP_PHASE_IDLE;
     session->scan = (struct http1_scan){0};
+    if (http_pause_begin(session))
+        return;
     conn_resume(&session->base.conn);
     if (buffer_length(&session->input) > 0)
         http_session_continue(session);
@@ -237,7 +241,7 @@ static size_t work_off(struct http_session *session, uint8_t *bytes, size_t leng
 {
     size_t used = 0;
 
-    while (used < length) {
+    while (used < length && !http_is_paused(session)) {
         size_t step = 0;
         if (session->phase == HTTP_PHASE_IDLE || session->phase == HTTP_PHASE_HEAD) {
             step = parse_head(session, bytes + used, length - used);
@@ -272,6 +276,8 @@ void http_session_continue(struct http_session *session)
     struct loop *loop = loop_of(session);
     struct buffer input = session->input;
 
+    if (http_is_paused(session))
+        return;
     if (buffer_length(&input) > 0) {
         /* Queued output may refer to these bytes, so what is left moves to a buffer of its own. */
         session->input = (struct buffer){0};
@@ -281,7 +287,7 @@ void http_session_continue(struct http_session *session)
                           buffer_length(&input) - used);
         loop_release_block(loop, input.data, input.capacity);
     }
-    if (!conn_is_open(&session->base.conn))
+    if (!conn_is_open(&session->base.conn) || http_is_paused(session))
         return;
     if (input_is_full(session) && session->phase == HTTP_PHASE_EXCHANGE)
         conn_pause(&session->base.conn);
@@ -389,6 +395,8 @@ static void drain(struct session *base)
 {
     struct http_session *session = (struct http_session *)base;
 
+    if (http_is_paused(session))
+        http_pause_end(session);
     /* Who is in the middle of something gets `Connection: close` with the answer. */
     if (session->phase == HTTP_PHASE_IDLE && !base->conn.unread)
         http_session_close(session, false);
@@ -446,6 +454,7 @@ void http_session_start(struct worker *worker, unsigned listener, int fd,
     note_address(session);
     session->trusted = is_trusted(session);
     timer_init(&session->timer, on_timeout);
+    http_pause_init(session);
     if (conn_open(&session->base.conn, &worker->loop, fd, &client_ops) < 0) {
         close(fd);
         block_free(&worker->loop.buffers, session, sizeof(*session));

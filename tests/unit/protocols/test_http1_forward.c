@@ -249,6 +249,24 @@ static void test_replies(void **state)
                  "Connection: keep-alive\r\n\r\n");
 }
 
+static void test_mark(void **state)
+{
+    static const struct http1_forward_reply marked = {
+        .via = HTTP1_SLICE("spillway"), .client_minor = 1, .keep_alive = true, .mark_ms = 12};
+
+    (void)state;
+    expect_reply("HTTP/1.1 200 OK\r\nSpillway-Mark: 999\r\nContent-Length: 5\r\n\r\n",
+                 HTTP1_METHOD_GET, &marked, HTTP1_FRAMING_LENGTH, true,
+                 "HTTP/1.1 200 OK\r\nVia: 1.1 spillway\r\nContent-Length: 5\r\n"
+                 "Spillway-Mark: 12\r\n\r\n");
+    expect_reply("HTTP/1.1 200 OK\r\nSPILLWAY-mark: 999\r\nContent-Length: 5\r\n\r\n",
+                 HTTP1_METHOD_GET, &to_new, HTTP1_FRAMING_LENGTH, true,
+                 "HTTP/1.1 200 OK\r\nVia: 1.1 spillway\r\nContent-Length: 5\r\n\r\n");
+    expect_reply("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", HTTP1_METHOD_GET, &marked,
+                 HTTP1_FRAMING_NONE, true,
+                 "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nVia: 1.1 spillway\r\n\r\n");
+}
+
 static void test_bodiless_replies(void **state)
 {
     (void)state;
@@ -297,11 +315,13 @@ static void test_error_reply(void **state)
     expect_text("HTTP/1.1 599 \r\nContent-Type: text/plain; charset=utf-8\r\n"
                 "Content-Length: 10\r\nCache-Control: no-store\r\nConnection: keep-alive\r\n\r\n");
     reply.close = true;
+    reply.mark_ms = 1000;
     reply.status = 400;
     http1_writer_init(&writer, out, sizeof(out));
     http1_write_error_reply(&writer, &reply);
     expect_text("HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n"
-                "Content-Length: 21\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n");
+                "Content-Length: 21\r\nCache-Control: no-store\r\nSpillway-Mark: 1000\r\n"
+                "Connection: close\r\n\r\n");
 }
 
 static void test_numbers_and_chunks(void **state)
@@ -362,6 +382,7 @@ int main(void)
         cmocka_unit_test(test_upgrade_request),
         cmocka_unit_test(test_replies),
         cmocka_unit_test(test_bodiless_replies),
+        cmocka_unit_test(test_mark),
         cmocka_unit_test(test_error_reply),
         cmocka_unit_test(test_numbers_and_chunks),
         cmocka_unit_test(test_overflow),
