@@ -180,6 +180,12 @@ static void the_metrics_page_has_every_scope(void **state)
         "\nspillway_workers 1\n",
         "\nspillway_listener_connections_open{listener=\"nas\"} 0\n",
         "\nspillway_pool_depth{pool=\"farm\"} 9\n",
+        "\nspillway_pool_offered_total{pool=\"farm\"} 0\n",
+        "\nspillway_pool_admission_share{pool=\"farm\"} 0\n",
+        "\nspillway_pool_admission_limit{pool=\"farm\"} 64\n",
+        "\nspillway_flow_admitted_total{pool=\"farm\",flow=\"gold\"} 0\n",
+        "\nspillway_flow_admission_refused_total{pool=\"farm\",flow=\"gold\"} 0\n",
+        "\nspillway_flow_marked_total{pool=\"farm\",flow=\"gold\"} 0\n",
         "\nspillway_flow_weight{pool=\"farm\",flow=\"gold\"} 2\n",
         "\nspillway_server_up{pool=\"array\",server=\"a1\"} 1\n",
         "\nspillway_flow_wait_seconds_count{pool=\"farm\",flow=\"gold\"} 0\n",
@@ -268,6 +274,59 @@ static void promises_and_options_read_as_in_the_file(void **state)
                         "refuse");
 }
 
+static const char *text_of(struct fixture *fixture, const char *pool, const char *key)
+{
+    return json_string_value(member(fixture, "/v1/pools", pool, key));
+}
+
+/* The last change was made; what was said of it, "" for nothing. */
+static const char *remark_of(struct fixture *fixture, const char *path, const char *body)
+{
+    assert_int_equal(post(fixture, path, body), 200);
+    const char *text = json_string_value(json_object_get(fixture->json, "messages"));
+    return text != NULL ? text : "";
+}
+
+static void admission_is_set_while_running(void **state)
+{
+    struct fixture *fixture = *state;
+
+    assert_string_equal(text_of(fixture, "farm", "admission"), "none");
+    assert_string_equal(text_of(fixture, "farm", "admission_action"), "refuse");
+    assert_string_equal(text_of(fixture, "array", "admission_action"), "mark");
+    assert_string_equal(remark_of(fixture, "/v1/pools/farm", "{\"admission\": \"codel\"}"), "");
+    assert_string_equal(text_of(fixture, "farm", "admission"), "codel");
+    assert_string_equal(remark_of(fixture, "/v1/pools/farm", "{\"admission-target\": \"7ms\"}"),
+                        "");
+    assert_true(json_real_value(member(fixture, "/v1/pools", "farm", "admission_target_seconds")) ==
+                0.007);
+    assert_string_equal(remark_of(fixture, "/v1/pools/farm", "{\"admission-interval\": \"70ms\"}"),
+                        "");
+    assert_true(json_real_value(
+                    member(fixture, "/v1/pools", "farm", "admission_interval_seconds")) == 0.07);
+    assert_string_equal(
+        remark_of(fixture, "/v1/pools/array", "{\"admission-action\": \"refuse\"}"),
+        "admission-action has no effect under admission none; it is for those that keep something "
+        "out");
+    assert_string_equal(text_of(fixture, "array", "admission_action"), "refuse");
+    remark_of(fixture, "/v1/pools/array", "{\"admission-action\": \"auto\"}");
+    assert_string_equal(text_of(fixture, "array", "admission_action"), "mark");
+    assert_string_equal(text_of(fixture, "farm", "admission_action"), "refuse");
+}
+
+static void what_the_policy_does_not_read_is_kept_and_said(void **state)
+{
+    struct fixture *fixture = *state;
+
+    assert_string_equal(remark_of(fixture, "/v1/pools/farm", "{\"admission\": \"duk\"}"), "");
+    assert_string_equal(remark_of(fixture, "/v1/pools/farm", "{\"admission-limit\": 9}"),
+                        "admission-limit has no effect under admission duk; it is for tail");
+    assert_int_equal(number(fixture, "/v1/pools", "farm", "admission_limit"), 9);
+    assert_string_equal(remark_of(fixture, "/v1/pools/farm", "{\"admission\": \"tail\"}"), "");
+    /* tail's allowance is its limit: the policy itself has been told. */
+    assert_true(json_real_value(member(fixture, "/v1/pools", "farm", "admission_allowed")) == 9);
+}
+
 static void drained_servers_are_not_up(void **state)
 {
     struct fixture *fixture = *state;
@@ -318,6 +377,14 @@ static void mistakes_are_said_and_change_nothing(void **state)
         {"/v1/pools/farm", "{\"slack\": null}", 400, "string as in the configuration file"},
         {"/v1/pools/farm", "{\"capacity\": 5}", 400, "100/s"},
         {"/v1/pools/barn", "{\"slack\": 1}", 404, "there are: farm array"},
+        {"/v1/pools/barn", "{\"admission\": \"duk\"}", 404, "there are: farm array"},
+        {"/v1/pools/farm", "{\"admission\": \"red\"}", 400, "none, tail, codel, pie, duk-literal"},
+        {"/v1/pools/farm", "{\"admission\": true}", 400, "string as in the configuration file"},
+        {"/v1/pools/farm", "{\"admission-action\": \"drop\"}", 400, "auto, refuse, mark"},
+        {"/v1/pools/farm", "{\"admission-limit\": 0}", 400, "from 1 to 100000000"},
+        {"/v1/pools/farm", "{\"admission-target\": 5}", 400, "has no unit of time"},
+        {"/v1/pools/farm", "{\"admission-speed\": 1}", 400, "admission-interval"},
+        {"/v1/pools/farm/flows/gold", "{\"admission\": \"duk\"}", 400, "no setting"},
         {"/v1/pools/farm/flows/gold", "{\"limit\": \"5\"}", 400, "/s behind it"},
         {"/v1/pools/farm/flows/gold", "{\"limit\": [1]}", 400, "string"},
         {"/v1/pools/farm/flows/gold", "{\"slack\": 1}", 400, "no setting"},
@@ -389,6 +456,8 @@ int main(void)
         API_TEST(changes_show_in_the_views),
         API_TEST(drained_servers_are_not_up),
         API_TEST(promises_and_options_read_as_in_the_file),
+        API_TEST(admission_is_set_while_running),
+        API_TEST(what_the_policy_does_not_read_is_kept_and_said),
         API_TEST(drained_servers_are_not_up),
         API_TEST(names_are_percent_encoded),
         API_TEST(mistakes_are_said_and_change_nothing),

@@ -262,6 +262,40 @@ static void promises_and_options_have_columns(void **state)
     json_decref(rows);
 }
 
+/* What nothing was measured of is a dash, and the table fits a terminal. */
+static void admission_has_a_table(void **state)
+{
+    static const char rows_text[] =
+        "[{\"name\": \"farm\", \"admission\": \"duk\", \"admission_action\": \"refuse\","
+        "\"offered\": 12345678, \"admitted\": 10345678, \"admission_refused\": 2000000,"
+        "\"marked\": 0, \"admission_capacity_per_second\": 512.4, \"admission_share\": 0.162,"
+        "\"admission_allowed\": 4.25, \"admission_measured_seconds\": 0.0352},"
+        "{\"name\": \"array\", \"admission\": \"none\", \"admission_action\": \"mark\","
+        "\"offered\": 7, \"admitted\": 7, \"admission_refused\": 0,"
+        "\"marked\": 0, \"admission_capacity_per_second\": 0.0, \"admission_share\": 0.0,"
+        "\"admission_allowed\": 0.0, \"admission_measured_seconds\": 0.0}]";
+    json_t *rows = json_loads(rows_text, 0, NULL);
+    char *text = NULL;
+    size_t length;
+    size_t count;
+    const struct column *columns = table_columns("admission", &count);
+    FILE *out = open_memstream(&text, &length);
+
+    (void)state;
+    assert_non_null(rows);
+    assert_int_equal(table_print(out, columns, count, rows), 0);
+    fclose(out);
+    assert_string_equal(text, "POOL   POLICY  ACTION   OFFERED  ADMITTED  REFUSED  MARKED  "
+                              "CAPACITY      P   K*  INTERVAL\n"
+                              "farm   duk     refuse  12345678  10345678  2000000       0     "
+                              "512/s  16.2%  4.2    35.2ms\n"
+                              "array  none    mark           7         7        0       0         "
+                              "-   0.0%    -         -\n");
+    assert_true(strchr(text, '\n') - text <= 100);
+    free(text);
+    json_decref(rows);
+}
+
 static void what_is_no_table_is_refused(void **state)
 {
     json_t *object = json_object();
@@ -294,6 +328,7 @@ int main(void)
         cmocka_unit_test(times_and_sizes_have_units),
         cmocka_unit_test(columns_are_aligned),
         cmocka_unit_test(promises_and_options_have_columns),
+        cmocka_unit_test(admission_has_a_table),
         cmocka_unit_test(what_is_no_table_is_refused),
     };
 
