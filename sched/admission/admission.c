@@ -3,7 +3,8 @@
  * The part that all admission policies share: the queue's account, the interval, and the way into
  * the policy.
  *
- * The interval ends inside the calls, at the first one after its condition is met:
+ * The interval ends inside the calls: the first way is seen by the next completion, the other two
+ * by the next offer, so that neither asks for what only the other can change.
  *   - a batch is done (every slot turned over, and 20 requests' worth at least), what stood at its
  *     start has left (done >= queue then) and a tick is over; or
  *   - C is known, twice the time that a batch takes is over, and what stood then has left: the
@@ -108,24 +109,30 @@ static void interval_begin(struct admit *admit)
     interval->backlogged = admit->queue > 0;
 }
 
-static bool interval_over(const struct admit *admit)
+/* A batch is done, and what stood at the start is too: told by a completion. */
+static bool turned_over(const struct admit *admit)
+{
+    const struct admit_interval *interval = &admit->interval;
+    uint64_t done = interval->done_cost;
+
+    return done >= interval->queue_at_start && done >= admit_batch(admit) &&
+           admit->now_ns - interval->began_ns >= ADMIT_TICK_NS;
+}
+
+/* The pool idles, or its capacity fell: told by time, and of interest to what is offered. */
+static bool fell_short(const struct admit *admit)
 {
     const struct admit_interval *interval = &admit->interval;
     uint64_t length_ns = admit->now_ns - interval->began_ns;
     uint64_t done = interval->done_cost;
-    uint64_t batch = admit_batch(admit);
-
-    if (length_ns < ADMIT_TICK_NS)
-        return false;
-    if (done >= batch && done >= interval->queue_at_start)
-        return true;
-    if (interval->rate_q40 == 0)
-        return false;
     uint64_t could = admit_served(interval->rate_q40, length_ns);
 
-    if (could > 2 * batch && done >= interval->queue_at_start)
+    if (length_ns < ADMIT_TICK_NS || could <= done)
+        return false;
+    if (done >= interval->queue_at_start && could > 2 * admit_batch(admit))
         return true;
-    if (!interval->backlogged || done == 0 || could <= done)
+    /* What is missing is no more than could: less than 9 requests' worth is never enough. */
+    if (!interval->backlogged || done == 0 || could <= done + 9 * interval->grain)
         return false;
     unsigned __int128 missing = could - done;
 
@@ -160,12 +167,6 @@ static void pass_time(struct admit *admit, uint64_t now_ns)
 {
     if (now_ns > admit->now_ns)
         admit->now_ns = now_ns;
-}
-
-static void check_interval(struct admit *admit)
-{
-    if (interval_over(admit))
-        interval_close(admit);
 }
 
 /* ---------------------------------------------------------------- life */
@@ -223,7 +224,8 @@ bool admit_offer(struct admit *admit, uint64_t cost, uint64_t now_ns)
     interval->offered_cost += cost;
     interval->offered_squares += (unsigned __int128)cost * cost;
     admit->offered++;
-    check_interval(admit);
+    if (fell_short(admit))
+        interval_close(admit);
     if (!ops_of(admit)->offer(admit, cost)) {
         admit->refused++;
         return false;
@@ -306,7 +308,8 @@ void admit_complete(struct admit *admit, uint64_t cost, uint64_t now_ns)
     interval->done_squares += (unsigned __int128)cost * cost;
     if (ops_of(admit)->complete)
         ops_of(admit)->complete(admit, cost);
-    check_interval(admit);
+    if (turned_over(admit))
+        interval_close(admit);
 }
 
 /* ---------------------------------------------------------------- looking */
