@@ -4,13 +4,14 @@ import json
 import os
 import re
 import socket
+import threading
 import urllib.error
 import urllib.request
 
 import pytest
 
 from lab import process, rpc
-from lab.http import answer
+from lab.http import answer, request
 from lab.spillway import http_config, nfs_config, parse_metrics
 
 FLOWS = [{"name": "gold", "weight": 2, "match": {"header": {"X-T": "gold"}}}, {"name": "silver", "weight": 1, "match": {"path": "/s"}}]
@@ -156,7 +157,7 @@ def test_nfs_counters(spillway, rpc_server, rpc_client):
 
 # ------------------------------------------------ spillctl
 
-@pytest.mark.parametrize("what", ["pools", "flows", "servers", "status"])
+@pytest.mark.parametrize("what", ["pools", "flows", "servers", "admission", "status"])
 def test_show_is_a_table_or_json(road, what):
     _, proxy = road()
     table = proxy.ctl("show", what).stdout
@@ -166,7 +167,7 @@ def test_show_is_a_table_or_json(road, what):
         assert len(rows) >= 2
         assert not any(row.endswith(" ") for row in rows), "trailing blanks"
     assert json.loads(proxy.ctl("show", what, "--json").stdout) is not None
-    assert {"pools": "farm", "flows": "gold", "servers": "s1", "status": ""}[what] in table
+    assert {"pools": "farm", "flows": "gold", "servers": "s1", "admission": "none", "status": ""}[what] in table
 
 
 def test_set_weight(road):
@@ -193,6 +194,78 @@ def test_set_algorithm_while_requests_run(road, client, algorithm):
     assert one.ask().status == 200
 
 
+@pytest.fixture
+def held(road, origin, spillway):
+    """held(pool): (port, proxy, release); one request is at the server, and answered after release()."""
+    go = threading.Event()
+
+    def build(pool, log=None):
+        server = origin(lambda exchange: (go.wait(process.PATIENCE_S), answer())[1])
+        port = process.free_port()
+        pool = {"flows": FLOWS, **pool}
+        servers = [{"name": "s1", "address": server.address, "depth": 1}]
+        return port, spillway(http_config(servers, port, pool, **({"log": {"access": log}} if log else {}))), go.set
+
+    yield build
+    go.set()
+
+
+def in_queue(client, port, proxy, length):
+    """A client whose request makes the queue that long; -1: the server is free."""
+    one = client(port)
+    one.send(request())
+    if length < 0:
+        proxy.wait_metric("spillway_pool_outstanding", 1, pool="farm")
+    else:
+        proxy.wait_metric("spillway_pool_queue_length", length, pool="farm")
+    return one
+
+
+def test_admission_is_set_while_requests_wait(held, client):
+    log = process.scratch() + "/access.log"
+    port, proxy, release = held({}, log)
+    waiting = [in_queue(client, port, proxy, length) for length in (-1, 1, 2, 3)]
+    proxy.ctl("set", "admission-limit", "farm", "3")
+    proxy.ctl("set", "admission", "farm", "tail")
+    refused = client(port).ask()
+    assert refused.status == 503 and int(refused.get("retry-after")) >= 1
+    row = proxy.show("admission")[0]
+    assert (row["admission"], row["admission_action"], row["admission_limit"]) == ("tail", "refuse", 3)
+    assert (row["offered"], row["admitted"], row["admission_refused"], row["marked"]) == (5, 4, 1, 0)
+    assert row["refused"] == 0, "the queue was not full"
+    assert re.search(r"farm +tail +refuse +5 +4 +1 +0 ", proxy.ctl("show", "admission").stdout)
+    assert proxy.metric("spillway_flow_admission_refused_total", pool="farm", flow="default") == 1
+    proxy.ctl("set", "admission-action", "farm", "mark")
+    waiting.append(in_queue(client, port, proxy, 4))
+    assert proxy.metric("spillway_pool_marked_total", pool="farm") == 1
+    proxy.ctl("set", "admission", "farm", "none")
+    waiting.append(in_queue(client, port, proxy, 5))
+    assert proxy.metric("spillway_pool_marked_total", pool="farm") == 1
+    assert proxy.metric("spillway_pool_admission_refused_total", pool="farm") == 1
+    release()
+    assert [one.reply().status for one in waiting] == [200] * 6
+    proxy.stop()
+    with open(log) as file:
+        ends = [line.split()[-1] for line in file]
+    assert sorted(ends) == ["admission"] + ["done"] * 6
+
+
+def test_admission_lasts_until_a_reload(held, client):
+    port, proxy, release = held({"admission": {"algorithm": "tail", "limit": 1}})
+    waiting = [in_queue(client, port, proxy, length) for length in (-1, 1)]
+    assert client(port).ask().status == 503
+    said = proxy.ctl("set", "admission-target", "farm", "9ms").stderr
+    assert "no effect" in said and "codel" in said
+    assert proxy.ctl("set", "admission", "farm", "none").stderr == ""
+    waiting.append(in_queue(client, port, proxy, 2))
+    assert proxy.reload()
+    row = proxy.show("pools")[0]
+    assert (row["admission"], row["admission_limit"], row["admission_target_seconds"]) == ("tail", 1, 0)
+    assert client(port).ask().status == 503
+    release()
+    assert [one.reply().status for one in waiting] == [200] * 3
+
+
 def test_drain_and_ready_show(road):
     _, proxy = road()
     proxy.ctl("drain", "farm/s1")
@@ -216,7 +289,9 @@ def test_reload_by_spillctl(road):
     (["set", "weight", "farm/nobody", "2"], "gold"), (["set", "weight", "barn/gold", "2"], "farm"),
     (["set", "weight", "farm/gold", "0"], "weight"), (["set", "weight", "farm/gold", "-1"], "weight"),
     (["set", "weight", "farm/gold", "1000001"], "weight"), (["set", "weight", "farm/gold", "two"], "two"),
-    (["set", "algorithm", "farm", "lottery"], "lottery"), (["set", "depth", "farm/nobody", "2"], "nobody"),
+    (["set", "algorithm", "farm", "lottery"], "lottery"), (["set", "admission", "farm", "red"], "duk-literal"),
+    (["set", "admission", "barn", "duk"], "farm"), (["set", "admission-action", "farm", "drop"], "mark"),
+    (["set", "admission-limit", "farm", "0"], "from 1"), (["set", "admission-target", "farm", "5"], "unit"), (["set", "depth", "farm/nobody", "2"], "nobody"),
     (["drain", "farm/nobody"], "nobody"), (["dance"], "dance"), (["show", "elephants"], "elephants"), (["set"], "set")],
     ids=lambda value: "_".join(value) if isinstance(value, list) else None)
 def test_mistakes_are_said_and_change_nothing(road, arguments, word):
