@@ -38,6 +38,7 @@
 #include "protocols/rpc/rpc_message.h"
 #include "proxy/core/container_of.h"
 #include "proxy/core/gate.h"
+#include "proxy/io/alarm.h"
 #include "proxy/nfs/nfs.h"
 #include "proxy/nfs/record.h"
 #include "proxy/nfs/xid_table.h"
@@ -183,6 +184,8 @@ void nfs_call_dispatched(struct exchange *exchange);
 void nfs_call_released(struct exchange *exchange);
 /* The third: the protocol's word for "later", or none and another try, or the connection's end. */
 void nfs_call_refused(struct exchange *exchange, enum refusal refusal);
+/* Its client is to be slowed down. */
+void nfs_call_marked(struct exchange *exchange);
 /* Submits the session's held calls again; true: there were any. */
 bool nfs_call_retry_held(struct nfs_session *s);
 /* The one that was held first alone; a place may have become free. */
@@ -205,6 +208,7 @@ enum nfs_pause {
     NFS_PAUSE_SERVER = 2,     /* the server does not take them fast enough */
     NFS_PAUSE_HELD = 4,       /* the queue is full and there is no word for it */
     NFS_PAUSE_DRAIN = 8,
+    NFS_PAUSE_MARK = 16, /* admission slows it down: nfs_session_slow() */
 };
 
 struct nfs_session {
@@ -227,6 +231,7 @@ struct nfs_session {
     uint64_t receive_deadline_ns; /* for the next piece of a record */
     struct timer stall_timer;     /* the client takes nothing */
     struct timer retry_timer;     /* held calls */
+    struct alarm mark_alarm;      /* when NFS_PAUSE_MARK ends */
     uint64_t stall_sent_bytes;    /* what it had taken when stall_timer was set */
 };
 
@@ -249,6 +254,9 @@ void nfs_session_end_stream(struct nfs_session *s);
 
 void nfs_session_pause(struct nfs_session *s, enum nfs_pause reason);
 void nfs_session_resume(struct nfs_session *s, enum nfs_pause reason);
+/* Does not read from the client for so long from now; of several such pauses the last to end
+ * counts. What was read already goes on, and nothing is lost: the client's window fills. */
+void nfs_session_slow(struct nfs_session *s, uint64_t duration_ns);
 
 /* Ends it now, or when the client has taken what was sent. Its calls are abandoned. Nothing if it
  * has ended. */

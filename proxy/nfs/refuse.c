@@ -5,6 +5,7 @@
  * because only a client may decide that a mount has failed.
  *
  *                       NFSv3           NFSv4                     NULL, MOUNT, others, RPCSEC_GSS
+ *   admission           JUKEBOX         DELAY where it is safe    waits, its client is slowed down
  *   queue full          JUKEBOX         DELAY where it is safe    held, tried again
  *   waited too long     JUKEBOX         DELAY where it is safe    waits on
  *   no server           JUKEBOX         connection closed         connection closed
@@ -76,6 +77,13 @@ static void submit_again(struct nfs_exchange *e)
 {
     e->in_gate = true;
     gate_submit(&e->exchange);
+}
+
+/* There is no word for it: the gate slows its client down instead. */
+static void insist(struct nfs_exchange *e)
+{
+    e->exchange.insists = true;
+    submit_again(e);
 }
 
 static void hold(struct nfs_exchange *e)
@@ -167,8 +175,18 @@ void nfs_call_refused(struct exchange *exchange, enum refusal refusal)
         answer_later(e, reply, size, refusal);
     else if (refusal == REFUSAL_NO_SERVER)
         end_for_want_of_servers(s);
+    else if (refusal == REFUSAL_ADMISSION)
+        insist(e);
     else if (refusal == REFUSAL_TIMEOUT)
         submit_again(e);
     else
         hold(e);
+}
+
+void nfs_call_marked(struct exchange *exchange)
+{
+    struct nfs_exchange *e = container_of(exchange, struct nfs_exchange, exchange);
+
+    if (e->session != NULL)
+        nfs_session_slow(e->session, exchange->mark_ns);
 }

@@ -90,6 +90,17 @@ void nfs_session_resume(struct nfs_session *s, enum nfs_pause reason)
         conn_resume(&s->session.conn);
 }
 
+void nfs_session_slow(struct nfs_session *s, uint64_t duration_ns)
+{
+    uint64_t until_ns = loop_now_ns(s->nfs->loop) + duration_ns;
+
+    if (s->state != NFS_SESSION_OPEN && s->state != NFS_SESSION_DRAINING)
+        return;
+    nfs_session_pause(s, NFS_PAUSE_MARK);
+    if (s->mark_alarm.deadline_ns < until_ns)
+        alarm_set(s->nfs->loop, &s->mark_alarm, until_ns);
+}
+
 /* ------------------------------------------------------------------ sending */
 
 void nfs_session_watch(struct nfs_session *s)
@@ -203,6 +214,7 @@ static void leave(struct nfs_session *s)
     nfs_incoming_fini(&s->incoming);
     timer_unlink(&s->receive_timer);
     timer_unlink(&s->retry_timer);
+    alarm_clear(s->nfs->loop, &s->mark_alarm);
     leave_binding(s);
 }
 
@@ -489,6 +501,17 @@ static void on_retry_timer(struct timer *timer, uint64_t now_ns)
         nfs_session_resume(s, NFS_PAUSE_HELD);
 }
 
+static void on_mark_alarm(struct alarm *alarm, uint64_t now_ns)
+{
+    struct nfs_session *s = container_of(alarm, struct nfs_session, mark_alarm);
+
+    (void)now_ns;
+    /* The time that it was not read is not its own. */
+    if (!nfs_incoming_is_idle(&s->incoming))
+        wait_for_more(s);
+    nfs_session_resume(s, NFS_PAUSE_MARK);
+}
+
 /* ------------------------------------------------------------------ beginning */
 
 static void init(struct nfs_session *s, struct worker *worker, unsigned listener,
@@ -504,6 +527,7 @@ static void init(struct nfs_session *s, struct worker *worker, unsigned listener
     timer_init(&s->receive_timer, on_receive_timer);
     timer_init(&s->stall_timer, on_stall_timer);
     timer_init(&s->retry_timer, on_retry_timer);
+    alarm_init(&s->mark_alarm, on_mark_alarm);
 }
 
 void nfs_session_start(struct worker *worker, unsigned listener, int fd,

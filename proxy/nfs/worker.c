@@ -128,6 +128,7 @@ void nfs_worker_destroy(struct nfs_worker *nfs)
 static const struct exchange_ops exchange_ops = {
     .dispatched = nfs_call_dispatched,
     .refused = nfs_call_refused,
+    .marked = nfs_call_marked,
     .released = nfs_call_released,
 };
 

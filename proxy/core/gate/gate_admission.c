@@ -15,9 +15,10 @@
 #include "proxy/core/container_of.h"
 #include "proxy/core/gate/gate_internal.h"
 
-static bool is_marking(const struct exchange *exchange)
+/* What becomes of the one on whom the no falls. */
+static bool is_marked(const struct exchange *victim)
 {
-    return exchange->lane->pool->admission.action == CONFIG_ADMISSION_MARK;
+    return victim->insists || victim->lane->pool->admission.action == CONFIG_ADMISSION_MARK;
 }
 
 uint64_t gate_admission_cost(const struct exchange *exchange)
@@ -69,7 +70,7 @@ bool gate_may_join(struct gate_side *side, struct exchange *exchange, struct exc
     if (admit_offer(admit, cost, now_ns))
         return true;
     bool somebody = falls_on_somebody(exchange, &victim);
-    if (somebody && !is_marking(exchange)) {
+    if (somebody && !is_marked(victim)) {
         if (victim == exchange)
             return false;
         admit_swap(admit, cost, gate_admission_cost(victim), now_ns);
@@ -93,7 +94,7 @@ bool gate_may_go(struct gate_side *side, struct exchange *exchange, struct excha
     if (admit_dispatch(admit, cost, waited_ns, now_ns))
         return true;
     bool somebody = falls_on_somebody(exchange, &victim);
-    if (somebody && !is_marking(exchange)) {
+    if (somebody && !is_marked(victim)) {
         if (victim == exchange)
             return false;
         admit_leave(admit, gate_admission_cost(victim), now_ns);

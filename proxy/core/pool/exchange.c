@@ -19,6 +19,7 @@ void exchange_init(struct exchange *exchange, struct loop *loop, const struct ex
     exchange->state = EXCHANGE_READING;
     exchange->abandoned = false;
     exchange->owner_counts = false;
+    exchange->insists = false;
     exchange->key_length = 0;
     exchange->cost = 1;
     exchange->cost_base = 1;

@@ -101,6 +101,8 @@ struct exchange {
     uint8_t refusal;   /* enum refusal, on the way to `refused` */
     uint8_t mark;      /* enum exchange_mark */
     bool abandoned;    /* nobody waits for it any more, but it is on its way to `dispatched` */
+    bool insists;      /* its protocol has no word for "later": admission may slow its client, not
+                          refuse it */
     bool owner_counts; /* refusals are counted by gate_count_refusal(): the owner may try again
                           instead */
     uint8_t key_length;

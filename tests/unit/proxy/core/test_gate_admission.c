@@ -201,6 +201,32 @@ static void marks_the_noisy_flow_on_its_own_thread(void **state)
     world_close(&world);
 }
 
+/* Who has no word for "later" is slowed, on arrival and when another one comes. */
+static void slows_who_insists(void **state)
+{
+    struct world world = world_with("{ algorithm: tail, limit: 3 }", "");
+    struct request noisy[6];
+    struct request quiet;
+
+    (void)state;
+    for (unsigned i = 0; i < 6; i++) {
+        request_init(&noisy[i], &world, 0, "noisy", NULL);
+        noisy[i].exchange.insists = true;
+        gate_submit(&noisy[i].exchange);
+    }
+    settle_all(&world);
+    assert_int_equal(noisy[4].marked, 0);
+    assert_int_equal(noisy[5].marked, 1);
+    submit_all(&world, &quiet, 1, "quiet");
+    assert_int_equal(quiet.refused + quiet.marked, 0);
+    assert_int_equal(noisy[5].refused, 0);
+    finish_in_turn(&world, noisy, 6);
+    finish_in_turn(&world, &quiet, 1);
+    finish_in_turn(&world, noisy, 6);
+    assert_int_equal(view_of(&world).meters.requests, 7);
+    world_close(&world);
+}
+
 static void keeps_the_books_on_every_way_out(void **state)
 {
     struct world world =
@@ -383,6 +409,7 @@ int main(void)
         cmocka_unit_test(gives_no_way_to_a_flow_that_exceeds_its_share_more),
         cmocka_unit_test(marks_instead_of_refusing),
         cmocka_unit_test(marks_the_noisy_flow_on_its_own_thread),
+        cmocka_unit_test(slows_who_insists),
         cmocka_unit_test(keeps_the_books_on_every_way_out),
         cmocka_unit_test(switches_while_requests_wait),
         cmocka_unit_test(a_full_queue_is_fair_too),
