@@ -45,7 +45,7 @@ static void arm(struct loop *loop)
 }
 
 /* Ends, since what is set meanwhile is set for later than now: see alarm_set(). */
-static void fire_due(struct loop *loop, uint64_t now_ns)
+void alarms_run(struct loop *loop, uint64_t now_ns)
 {
     struct alarms *alarms = &loop->alarms;
     struct alarm *alarm;
@@ -65,12 +65,12 @@ static void on_timerfd(evutil_socket_t fd, short what, void *argument)
 
     (void)what;
     if (read(fd, &expirations, sizeof(expirations)) == (ssize_t)sizeof(expirations))
-        fire_due(loop, loop_now_ns(loop));
+        alarms_run(loop, loop_now_ns(loop));
 }
 
 static void on_wheel(struct timer *timer, uint64_t now_ns)
 {
-    fire_due(container_of(timer, struct loop, alarms.late), now_ns);
+    alarms_run(container_of(timer, struct loop, alarms.late), now_ns);
 }
 
 void alarm_init(struct alarm *alarm, alarm_fire_fn *fire)

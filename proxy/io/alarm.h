@@ -54,7 +54,8 @@ void alarm_set(struct loop *loop, struct alarm *alarm, uint64_t deadline_ns);
 /* It will not fire; nothing if it was not set. */
 void alarm_clear(struct loop *loop, struct alarm *alarm);
 
-/* By the loop itself. */
+/* By the loop itself; alarms_run() fires what is due. */
+void alarms_run(struct loop *loop, uint64_t now_ns);
 void alarms_init(struct alarms *alarms);
 void alarms_fini(struct alarms *alarms);
 

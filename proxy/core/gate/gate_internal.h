@@ -75,8 +75,7 @@ uint64_t gate_wake_needed(struct pool *pool, uint64_t now_ns);
 /* Without the lock, on the side's own thread. */
 void gate_wake_arm(struct gate_side *side, uint64_t wake_ns);
 
-/* Readies a side's timer, and lets go of what it needed; for the latter the loop is gone. */
+/* Readies a side's alarm. */
 void gate_wake_init(struct gate_side *side);
-void gate_wake_fini(struct gate_side *side);
 
 #endif

@@ -586,6 +586,5 @@ void gate_side_init(struct gate_side *side, struct pool *pool, struct loop *loop
 
 void gate_side_fini(struct gate_side *side)
 {
-    gate_wake_fini(side);
     free(side->batches);
 }

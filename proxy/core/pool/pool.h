@@ -22,6 +22,7 @@
 #include "proxy/core/pool/cost.h"
 #include "proxy/core/pool/exchange.h"
 #include "proxy/core/pool/pool_feedback.h"
+#include "proxy/io/alarm.h"
 
 #include <pthread.h>
 #include <uthash.h>
@@ -114,9 +115,7 @@ struct gate_side {
     struct pool *pool;
     struct exchange_list submitted;
     struct exchange_list finished;
-    struct timer wake_timer; /* for requests that become due: see gate/gate_internal.h */
-    int wake_fd;             /* timerfd; -1: not needed so far */
-    struct event wake_event;
+    struct alarm wake; /* for requests that become due: see gate/gate_internal.h */
     struct gate_batch {
         struct loop_message *first, *last;
     } * batches; /* by loop: dispatches on their way there, while the pump runs */

@@ -4,7 +4,7 @@
  * themselves, and requests that write down what the gate does with them.
  *
  * One thread drives every loop: settle() is the end of a loop's turn, at a time the test sets
- * (clock_ns), with the timers that are due by then. So every run is repeatable.
+ * (clock_ns), with the timers and alarms that are due by then. So every run is repeatable.
  */
 #ifndef SPILLWAY_TESTS_UNIT_PROXY_CORE_FIXTURE_H
 #define SPILLWAY_TESTS_UNIT_PROXY_CORE_FIXTURE_H
@@ -95,6 +95,7 @@ static inline void settle(struct world *world, unsigned worker)
     struct loop *loop = &world->runtime->workers[worker].loop;
 
     timer_wheel_run(&loop->wheel, world->clock_ns);
+    alarms_run(loop, world->clock_ns);
     loop_wind_up(loop);
 }
 
