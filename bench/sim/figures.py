@@ -17,6 +17,7 @@ import sys
 import tempfile
 
 import figures_admission
+import figures_gate
 
 SPILLSIM = pathlib.Path(os.environ.get("SPILLWAY_BIN", "build/release/bin")) / "spillsim"
 RATES = range(100, 501, 20)
@@ -227,6 +228,7 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for figure in (on_off, sweep_shallow, sweep_deep, depths, protection):
             figure(pool, folder)
+        figures_gate.draw(pool, SPILLSIM, gnuplot, folder)
         figures_admission.draw(pool, SPILLSIM, gnuplot, folder)
     for path in sorted(folder.glob("*.png")):
         print(path)
