@@ -61,7 +61,7 @@
  *                   p = 1 - (n - (k - k*)) / (a - sqrt(a))
  *
  *                 A request that finds more than k* before it is put out with p, evenly
- *                 spaced; but for five rules of our own, found by simulation.
+ *                 spaced; but for six rules of our own, found by simulation.
  *
  * A request's worth is 1, in the cost form the sum of squared costs over the sum of costs, of the
  * last 16 intervals mostly: one interval holds too few of the large ones (with the worth of one
@@ -196,6 +196,7 @@ struct admit_interval {
 
 struct admit_duk {
     uint64_t allowed_q8; /* k* */
+    uint64_t free;       /* with so much waiting all join: k*, or less than a request's worth */
     uint64_t most;       /* L; ADMIT_NEVER: none */
     uint64_t refuse_q32; /* p */
     uint64_t credit_q32; /* spaces what is put out evenly */

@@ -4,6 +4,7 @@
 
 #define SURPLUS_MOST    5  /* S is held at so many h */
 #define BURST           16 /* requests' worth that may wait in an overload */
+#define LEAST           3  /* requests' worth that may wait in any */
 #define LOG2_OF_100_Q16 435412U
 #define PLACES          8
 
@@ -60,7 +61,7 @@ static bool duk_offer(struct admit *admit, uint64_t cost)
     }
     if (admit->queue >= duk->most || admit->queue >= BURST * admit->interval.grain)
         return false;
-    if (admit->queue <= duk->allowed_q8 >> PLACES) {
+    if (admit->queue <= duk->free) {
         duk->credit_q32 = 0;
         return true;
     }
@@ -80,6 +81,7 @@ static void duk_closed(struct admit *admit, uint64_t length_ns)
     uint64_t queue_q8 = admit->queue << PLACES;
 
     duk->allowed_q8 = allowed_q8;
+    duk->free = allowed_q8 >> PLACES;
     duk->refuse_q32 = 0;
     duk->most = ADMIT_NEVER;
     if (n_q8 == 0 || offered_q8 <= noise_q8)
@@ -92,9 +94,11 @@ static void duk_closed(struct admit *admit, uint64_t length_ns)
 
     if (log2_q16) {
         duk->most = admit_scale(LOG2_OF_100_Q16, interval->grain, log2_q16);
-        if (duk->most < interval->grain)
-            duk->most = interval->grain;
+        if (duk->most < LEAST * interval->grain)
+            duk->most = LEAST * interval->grain;
     }
+    if (offered_q8 > 2 * n_q8)
+        duk->free = interval->grain - 1;
 }
 
 static void duk_look(const struct admit *admit, struct admit_view *view)
