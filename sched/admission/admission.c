@@ -119,24 +119,31 @@ static bool turned_over(const struct admit *admit)
            admit->now_ns - interval->began_ns >= ADMIT_TICK_NS;
 }
 
-/* The pool idles, or its capacity fell: told by time, and of interest to what is offered. */
-static bool fell_short(const struct admit *admit)
+/* The queue was never empty, and what was done is less than C T by three times its noise. */
+static bool capacity_fell(const struct admit_interval *interval, uint64_t could)
 {
-    const struct admit_interval *interval = &admit->interval;
-    uint64_t length_ns = admit->now_ns - interval->began_ns;
     uint64_t done = interval->done_cost;
-    uint64_t could = admit_served(interval->rate_q40, length_ns);
 
-    if (length_ns < ADMIT_TICK_NS || could <= done)
-        return false;
-    if (done >= interval->queue_at_start && could > 2 * admit_batch(admit))
-        return true;
     /* What is missing is no more than could: less than 9 requests' worth is never enough. */
     if (!interval->backlogged || done == 0 || could <= done + 9 * interval->grain)
         return false;
     unsigned __int128 missing = could - done;
 
     return missing * missing > (unsigned __int128)9 * could * interval->grain;
+}
+
+/* The pool idles, or its capacity fell: told by time, and of interest to what is offered. */
+static bool fell_short(const struct admit *admit)
+{
+    const struct admit_interval *interval = &admit->interval;
+    uint64_t length_ns = admit->now_ns - interval->began_ns;
+    uint64_t could = admit_served(interval->rate_q40, length_ns);
+
+    if (length_ns < ADMIT_TICK_NS || could <= interval->done_cost)
+        return false;
+    if (interval->done_cost >= interval->queue_at_start && could > 2 * admit_batch(admit))
+        return true;
+    return capacity_fell(interval, could);
 }
 
 /* A request's worth is an average over many intervals: one holds too few of the large ones. */
@@ -154,6 +161,7 @@ static void interval_close(struct admit *admit)
     uint64_t length_ns = admit->now_ns - interval->began_ns;
     uint64_t rate_q40 = admit_rate_q40(interval->done_cost, length_ns);
 
+    interval->fell = capacity_fell(interval, admit_served(interval->rate_q40, length_ns));
     if (interval->backlogged || rate_q40 > interval->rate_q40)
         interval->rate_q40 = rate_q40;
     weigh(interval);

@@ -68,6 +68,18 @@ static bool duk_offer(struct admit *admit, uint64_t cost)
     return !admit_spaced(&duk->credit_q32, duk->refuse_q32);
 }
 
+/* The surplus was reckoned with a capacity that is gone: what stands in the queue is one, and old.
+ */
+static void believe_queue(struct admit *admit)
+{
+    struct admit_duk *duk = &admit->state.duk;
+    uint64_t queue_q8 = admit->queue << PLACES;
+
+    if (duk->surplus_q8 < queue_q8)
+        duk->surplus_q8 = queue_q8;
+    duk->quiet_ns = 0;
+}
+
 /* n, a and k* of the interval that ends, with 8 places, make p and L. */
 static void duk_closed(struct admit *admit, uint64_t length_ns)
 {
@@ -80,6 +92,8 @@ static void duk_closed(struct admit *admit, uint64_t length_ns)
     uint64_t room_q8 = n_q8 + allowed_q8;
     uint64_t queue_q8 = admit->queue << PLACES;
 
+    if (interval->fell)
+        believe_queue(admit);
     duk->allowed_q8 = allowed_q8;
     duk->free = allowed_q8 >> PLACES;
     duk->refuse_q32 = 0;

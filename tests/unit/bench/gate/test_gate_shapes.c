@@ -171,6 +171,29 @@ static void duk_follows_a_capacity_that_falls(void **state)
     }
 }
 
+/* All of it, then a fifth, at once: beside PIE, which must not be better. */
+static void duk_notices_a_fall(void **state)
+{
+    (void)state;
+    for (int tenths = 8; tenths <= 12; tenths += 4) {
+        struct figures figures[2];
+
+        for (int i = 0; i < 2; i++) {
+            struct gate_config config = pool(i ? ADMIT_DUK : ADMIT_PIE, 16, 500);
+
+            config.steps[0] = (struct gate_step){0, 1};
+            config.steps[1] = (struct gate_step){20 * NS_PER_S, 0.2};
+            config.step_count = 2;
+            config.end_ns = 40 * NS_PER_S;
+            config.warmup_ns = 0;
+            figures[i] = runs(&config, tenths / 10.0);
+        }
+        assert_true(figures[1].wait_ms < figures[0].wait_ms);
+        assert_true(figures[1].p99_ms < 0.6 * figures[0].p99_ms);
+        assert_true(figures[1].used > figures[0].used - 0.5);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,6 +203,7 @@ int main(void)
         cmocka_unit_test(marks_slow_shared_connections),
         cmocka_unit_test(duk_absorbs_short_bursts),
         cmocka_unit_test(duk_follows_a_capacity_that_falls),
+        cmocka_unit_test(duk_notices_a_fall),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
