@@ -12,7 +12,7 @@ import tempfile
 
 COLOURS = {"duk": "#2166ac", "codel": "#e08214", "pie": "#1b7837", "duk-literal": "#b2182b"}
 # What is compared: a name, a policy, and the packets that it takes to be served at a time. 42 is
-# half a round trip's worth at 20 Mb/s, the best of a few values there, not everywhere.
+# half a round trip's worth at 20 Mb/s.
 COMPARED = (("CoDel", "codel", 1, "dt 1"), ("PIE", "pie", 1, "dt 1"),
             ("DUK as published", "duk-literal", 1, "dt 1"), ("DUK", "duk", 1, "dt 1"),
             ("DUK, 42 slots", "duk", 42, "dt 2"))
