@@ -69,9 +69,10 @@ static void most_is_live(void **state)
         "    timeouts: { header: 1s }, trusted-proxies: [10.0.0.0/8] }\n"
         "- { name: nas, bind: '127.0.0.1:3', protocol: nfs, pool: array }\n"
         "pools:\n"
-        "- { name: array, servers: ['127.0.0.1:6', '127.0.0.1:7'], scheduler: fifo }\n"
+        "- { name: array, servers: ['127.0.0.1:6', '127.0.0.1:7'], scheduler: fifo,\n"
+        "    admission: { algorithm: codel, target: 1ms, action: refuse } }\n"
         "- { name: farm, servers: [{ address: '127.0.0.1:4', depth: 3 }], depth: 2,\n"
-        "    cost: { by: bytes }, queue: { limit: 9 }, timeouts: { connect: 1s },\n"
+        "    cost: { by: bytes }, queue: { limit: 9 }, admission: duk, timeouts: { connect: 1s },\n"
         "    flows: [{ name: a, weight: 7, by: client-address }] }\n",
         "");
 }
