@@ -25,7 +25,7 @@ import sections  # noqa: E402
 
 MEASURED = {"isolation": sections.isolation, "depth": sections.depth, "latency": sections.latency,
             "generator": sections.generator, "simulation": sections.simulation,
-            "optional": sections.optional}
+            "admission": sections.admission, "optional": sections.optional}
 
 
 def main():

@@ -168,7 +168,12 @@ CAPTIONS = {
     "depth": "depth 16 and 64",
     "protection": "f at 300 requests/s, g with the shorter deadline",
     "on-off": "f beside a g that comes and goes",
+    "gate-delay": "wait in the queue while the capacity changes, at two loads",
+    "gate-completion": "completion times of what was served",
+    "link-delay": "delay before a link whose capacity changes, with TCP senders",
+    "link-completion": "completion times of TCP transfers over it",
 }
+ADMISSION_FIGURES = ("gate-", "link-")
 
 
 def simulation(page, runs):
@@ -187,14 +192,15 @@ def simulation(page, runs):
         rows.append([value] + [runs.figure(file, f"flows/{key}", 1) for key in (
             "f/completed_per_s", "g/completed_per_s", "f/response/mean_ms", "f/response/p99_ms")])
     section.table(["depth", "f done/s", "g done/s", "f mean ms", "f p99 ms"], rows)
-    add_figures(section, runs)
+    add_figures(section, runs, lambda name: not name.startswith(ADMISSION_FIGURES))
     runs.tell(section)
     page.add(section)
 
 
-def add_figures(section, runs):
-    """The pictures of make figures, when it was run before."""
-    found = sorted((runs.folder.parent / "figures").glob("*.png"))
+def add_figures(section, runs, wanted):
+    """The pictures of make figures whose name is wanted, when it was run before."""
+    found = sorted(path for path in (runs.folder.parent / "figures").glob("*.png")
+                   if wanted(path.stem))
     if not found:
         section.text("make figures draws the figures of the paper's evaluation in some minutes; "
                      "after it, make report shows them here.")
@@ -204,6 +210,47 @@ def add_figures(section, runs):
         with open(path, "rb") as file:
             size = struct.unpack(">II", file.read(24)[16:])  # a PNG's width and height
         section.picture(picture, CAPTIONS.get(path.stem, path.stem), size, ["make figures"])
+
+# ---------------------------------------------------------------- admission
+
+
+POLICIES = (("none", "none"), ("tail", "at most 64 wait"), ("codel", "CoDel"), ("pie", "PIE"),
+            ("duk-literal", "DUK as published"), ("duk", "DUK"))
+ADMISSION_LOADS = ("0.8", "0.9", "1.2", "2", "10")
+COSTS = "pareto:1.2:1:64"
+OVERLOAD = "2"
+
+
+def admission(page, runs):
+    section = Section("admission", "Admission: what a queue is for, in virtual time")
+    section.text(
+        "When more comes than can be served, a queue grows until something stops it. An admission "
+        "policy puts out what would only make it longer. Simulated is a pool of 16 slots that "
+        "serves 500 requests per second, under open loops of so many times that load, the same "
+        "requests for every policy. Wait is that of the requests served; beyond is how many points "
+        "of all requests were refused that a perfect policy would have served; below zero where "
+        "requests still wait that nobody can serve.")
+    file = runs.simulate("admission", [
+        "gate", "--load", ",".join(ADMISSION_LOADS), "--cost", "1", "--cost", COSTS, "--duration",
+        "100s"])
+    for cost, title in (("1", "Equal requests"), (COSTS, "Costs of 1 to 64, counted as costs")):
+        section.heading(title)
+        section.table(
+            ["load", "policy", "wait ms", "p99 ms", "busy %", "refused %", "beyond"],
+            [[load, label] + [runs.figure(file, f"rows/{policy} load {load} cost {cost} seed 1/{key}",
+                                          decimals, scale)
+                              for key, decimals, scale in (
+                                  ("wait/mean_ms", 1, 1), ("wait/p99_ms", 1, 1), ("used", 1, 100),
+                                  ("refused", 1, 100), ("beyond_ideal", 2, 100))]
+             for load in few(ADMISSION_LOADS) for policy, label in POLICIES])
+    wait = runs.figure(file, f"rows/duk load {OVERLOAD} cost 1 seed 1/wait/mean_ms")
+    words = (f"mean wait of what DUK lets in at {OVERLOAD} times the capacity, with nothing to set; "
+             f"PIE: {runs.figure(file, f'rows/pie load {OVERLOAD} cost 1 seed 1/wait/mean_ms')} ms")
+    page.card(f"{wait} ms", words, section.name)
+    section.finding(f"{words[0].upper()}{words[1:]}; DUK: {wait} ms.")
+    add_figures(section, runs, lambda name: name.startswith(ADMISSION_FIGURES))
+    runs.tell(section)
+    page.add(section)
 
 # ---------------------------------------------------------------- the generator
 
@@ -346,8 +393,7 @@ def show_latency(page, section, runs, title, protocol, files):
 # ---------------------------------------------------------------- what is not there yet
 
 
-OPTIONAL = (("admission", "Admission", ("admission",)),
-            ("scaling", "Scaling", ("scaling", "fleet", "autoscaler")))
+OPTIONAL = (("scaling", "Scaling", ("scaling", "fleet", "autoscaler")),)
 
 
 def optional(page, runs):

@@ -38,6 +38,7 @@ static json_t *row_json(const struct gate_config *config, const struct gate_sim 
     const struct gate_meter *meter = gate_sim_meter(sim);
     json_t *row = meter_json(config, meter);
     json_t *flows = json_array();
+    char name[160];
     json_t *more = json_pack("{s:s, s:s, s:s, s:f, s:I, s:f, s:f, s:I}", "cost", cost, "policy",
                              admit_policy_name(config->admit.policy), "action",
                              config->mark ? "mark" : "refuse", "load", load, "seed",
@@ -53,6 +54,9 @@ static json_t *row_json(const struct gate_config *config, const struct gate_sim 
     }
     json_object_update(row, more);
     json_decref(more);
+    snprintf(name, sizeof(name), "%s load %g cost %s seed %llu",
+             admit_policy_name(config->admit.policy), load, cost, (unsigned long long)config->seed);
+    json_object_set_new(row, "name", json_string(name));
     json_object_set_new(row, "flows", flows);
     return row;
 }
