@@ -2,7 +2,7 @@
 /*
  * Meters: what happened, counted where it happened.
  *
- * The structures below hold the values, the table in meters.c gives each a name, unit and help; the
+ * The structures below hold the values, api/meter_table.c gives each a name, unit and help; the
  * metrics page, the API and spillctl read that one table. Values only grow, but for gauges, which
  * are taken when somebody looks.
  *
