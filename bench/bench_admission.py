@@ -1,0 +1,452 @@
+#!/usr/bin/env python3
+"""admission on the real road: waits, use and refusals beside HAProxy's and nginx's, steady and not"""
+# SPDX-License-Identifier: Apache-2.0
+
+import concurrent.futures
+import csv
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+import urllib.request
+
+import peers
+from lab import LOAD_CORE, ROUNDS, SECONDS, BenchError, Lab, free_port, pin, program, progress, wanted
+from report import Report
+
+# The service that the policies are judged by: 500 requests a second.
+SLOTS = 16
+SERVICE_MS = 32
+CAPACITY = SLOTS * 1000 / SERVICE_MS
+LOADS = (0.5, 0.8, 0.9, 1.2, 2, 10)
+POLICIES = ("none", "tail", "codel", "pie", "duk-literal", "duk")
+HAPROXY = "haproxy, maxconn + queue timeout"
+NGINX = "nginx, limit_req"
+WINDOW_S = SECONDS + 5
+WARM_UP_S = 2
+STEADY_ROUNDS = (ROUNDS + 1) // 2
+# What falls and rises again, in parts of the capacity; and for how long each.
+PHASES = (1, 0.5, 0.2, 0.5, 1)
+PHASE_S = SECONDS + 1
+SCHEDULE_LOADS = (0.5, 0.8, 1.2, 2, 10)
+# Mostly timers, hardly processors: several roads at a time do not disturb each other, but where the
+# load sends 5,000 a second.
+AT_A_TIME = 4
+AT_A_TIME_HEAVY = 2
+QUEUE_TIMEOUT_MS = 50
+CLIENTS = 200
+RETRY_MS = 50
+QUIET_PER_S = 150
+# load -> wait in ms, its 99th percentile, use in %, refused beyond the ideal in points: at most (of
+# the use at least), as simulated; see docs/admission.md. Targets without a figure are None.
+TARGETS = {
+    0.5: (None, None, None, 0.1),
+    0.8: (2.0, 24, None, 1.3),
+    0.9: (None, None, None, 1.0),
+    1.2: (16.0, 52, 97.7, 1.5),
+    2: (25.0, 85, 99.5, 0.5),
+    10: (23.0, 75, 99.5, 0.5),
+}
+
+SPILLWAY = """\
+workers: 1
+log: {{ target: stderr, level: warning, access: "off" }}
+admin: {{ http: 127.0.0.1:{admin} }}
+listeners:
+  - {{ name: web, bind: ["127.0.0.1:{port}"], protocol: http, pool: farm }}
+pools:
+  - name: farm
+    servers: [ {{ address: "{origin}", depth: {slots} }} ]
+    admission: {{ algorithm: {policy}, limit: 64 }}
+    queue: {{ limit: 100000, flow-limit: 100000, timeout: 60s }}
+    idle-connections: 1000
+    flows:
+      - {{ name: noisy, weight: 1, match: {{ header: {{ X-Flow: noisy }} }} }}
+      - {{ name: quiet, weight: 1, match: {{ header: {{ X-Flow: quiet }} }} }}
+"""
+
+
+class Origin:
+    """A service of its own for each road, so that roads can run beside each other."""
+
+    def __init__(self, lab, seed):
+        self.child = lab.start(
+            "spillorigin",
+            [need("spillorigin"), "--http", "127.0.0.1:0", "--slots", str(SLOTS), "--service",
+             f"{SERVICE_MS}ms", "--seed", str(seed)], LOAD_CORE)
+        line = self.child.wait_for_line("listening ")
+        self.address = dict(part.split("=") for part in line.split())["http"]
+        self.child.wait_for_line("ready")
+
+    def schedule(self, steps):
+        url = f"http://{self.address}/_origin/schedule?value={urllib.request.quote(steps)}"
+        urllib.request.urlopen(urllib.request.Request(url, method="PUT"), timeout=5).read()
+
+
+def need(name):
+    path = program(name)
+    if not path:
+        raise BenchError(f"{name} is missing: run make first")
+    return path
+
+
+def start_spillway(lab, origin, policy):
+    port, admin = free_port(), free_port()
+    text = SPILLWAY.format(admin=admin, port=port, origin=origin.address, slots=SLOTS, policy=policy)
+    config = lab.write(f"spillway-{port}.yaml", text)
+    child = lab.start("spillway", [need("spillway"), "-f", config], 0).wait_for_port(port)
+    child.admin = admin
+    return child
+
+
+def start_haproxy(lab, origin):
+    port = free_port()
+    text = peers.haproxy_global().replace("timeout queue 60s", f"timeout queue {QUEUE_TIMEOUT_MS}ms")
+    return peers.haproxy(lab, text + f"""\
+    mode http
+    http-reuse always
+    retries 0
+frontend web
+    bind 127.0.0.1:{port}
+    default_backend farm
+backend farm
+    server one {origin.address} pool-max-conn 256 maxconn {SLOTS}
+""", port)
+
+
+def start_nginx(lab, origin):
+    """The nominal rate and as long a queue as slots: what its manual suggests."""
+    class Backend:
+        address = origin.address
+
+    if not peers.tool("nginx"):
+        return None
+    child = peers.nginx_http(lab, Backend)
+    lab.stop(child)
+    path = next(lab.folder.glob(f"nginx-{child.port}.conf"))
+    text = path.read_text().replace(
+        "    upstream farm",
+        f"    limit_req_zone $server_name zone=all:1m rate={round(CAPACITY)}r/s;\n"
+        "    limit_req_status 503;\n    upstream farm").replace(
+        "        location / {", f"        location / {{\n            limit_req zone=all burst={SLOTS};")
+    path.write_text(text)
+    again = lab.start("nginx", [peers.tool("nginx"), "-c", str(path), "-e",
+                                str(lab.folder / f"nginx-{child.port}" / "start.log")], 0)
+    return again.wait_for_port(child.port)
+
+
+def start(lab, name, origin):
+    if name == HAPROXY:
+        return start_haproxy(lab, origin)
+    if name == NGINX:
+        return start_nginx(lab, origin)
+    return start_spillway(lab, origin, name)
+
+# ---------------------------------------------------------------- one run
+
+
+def run_load(lab, name, flows, seconds, warm_up_s, seed):
+    """spillload's summary by flow, and its lines per second."""
+    stem = lab.folder / f"load-{name.split(',')[0]}-{time.monotonic_ns()}"
+    words = [word for text in flows for word in ("--flow", text)]
+    done = subprocess.run(
+        [need("spillload"), *words, "--duration", f"{round(seconds * 1000)}ms", "--warmup",
+         f"{round(warm_up_s * 1000)}ms", "--drain", "20s", "--seed", str(seed), "--live=off",
+         "--json", f"{stem}.json", "--csv", f"{stem}.csv"],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+        timeout=seconds + warm_up_s + 60, preexec_fn=lambda: pin(LOAD_CORE))
+    if done.returncode not in (0, 1) or not os.path.exists(f"{stem}.json"):
+        raise BenchError(f"spillload: status {done.returncode}\n{done.stdout}{done.stderr}")
+    with open(f"{stem}.json", encoding="utf-8") as file:
+        summary = {one["name"]: one for one in json.load(file)["flows"]}
+    with open(f"{stem}.csv", encoding="utf-8") as file:
+        return summary, list(csv.DictReader(file))
+
+
+def wait_buckets(child):
+    """Our own histogram of waits: [(upper end in s, count so far)]."""
+    page = urllib.request.urlopen(f"http://127.0.0.1:{child.admin}/metrics", timeout=5).read().decode()
+    found = re.findall(r'spillway_pool_wait_seconds_bucket\{[^}]*le="([^"]+)"\} (\d+)', page)
+    return [(float(end), int(count)) for end, count in found]
+
+
+def quantile_ms(before, after, quantile):
+    """Interpolated within its bucket, as the proxy does it."""
+    counts = [(end, count - old) for (end, count), (_, old) in zip(after, before)]
+    rank, last_end, below = quantile * counts[-1][1], 0.0, 0
+    for end, count in counts:
+        if count >= rank and count > below:
+            if end == float("inf"):
+                return last_end * 1000
+            return 1000 * (last_end + (end - last_end) * (rank - below) / (count - below))
+        last_end, below = end, count
+    return 0.0
+
+
+def flow_text(child, rate, name="all", more=""):
+    return f"name={name},target=127.0.0.1:{child.port},rate={rate},concurrency=6000{more}"
+
+
+def road(name, work, lab_of=Lab):
+    """Builds a road of its own, does `work(lab, origin, child)` on it, and takes it down."""
+    with lab_of() as lab:
+        origin = Origin(lab, 1)
+        child = start(lab, name, origin)
+        return work(lab, origin, child) if child else None
+
+
+class QuietLab(Lab):
+    """A lab of a thread: signals are the main one's."""
+
+    def __enter__(self):
+        return self
+
+
+def beside(jobs, at_a_time):
+    """Runs the jobs, some at a time, and returns their results by name."""
+    with concurrent.futures.ThreadPoolExecutor(at_a_time) as pool:
+        started = {name: pool.submit(job) for name, job in jobs.items()}
+        return {name: one.result() for name, one in started.items()}
+
+
+def contenders():
+    names = list(POLICIES)
+    if peers.tool("haproxy"):
+        names.append(HAPROXY)
+    if peers.tool("nginx"):
+        names.append(NGINX)
+    return names
+
+# ---------------------------------------------------------------- steady
+
+
+def measured(summary, capacity):
+    """What one run comes to: wait, 99th percentile of the response, use, refused beyond the ideal."""
+    offered = summary["offered_per_s"]
+    ok = summary["outcomes"]["ok"]
+    refused = 1 - ok / summary["offered"]
+    ideal = max(0.0, 1 - capacity / offered)
+    return {
+        "wait": summary["latency"]["mean_ms"] - SERVICE_MS * CAPACITY / capacity,
+        "p99": summary["latency"]["p99_ms"],
+        "use": 100 * min(1.0, summary["throughput_per_s"] / min(capacity, offered)),
+        "beyond": 100 * (refused - ideal),
+    }
+
+
+def steady_run(name, load, number):
+    def work(lab, _, child):
+        ours = hasattr(child, "admin")
+        flows = [flow_text(child, load * CAPACITY)]
+        run_load(lab, name, flows, WARM_UP_S, 0, 100 + number)
+        before = wait_buckets(child) if ours else None
+        summary, _ = run_load(lab, name, flows, WINDOW_S, 0, number + 1)
+        result = measured(summary["all"], CAPACITY)
+        result["wait p99"] = quantile_ms(before, wait_buckets(child), 0.99) if ours else None
+        return result
+
+    return road(name, work, QuietLab)
+
+
+FIGURES = (("wait", "ms"), ("wait p99", "ms"), ("p99", "ms"), ("use", "%"), ("beyond", "points"))
+TITLES = {"wait": "wait", "wait p99": "wait, 99th percentile", "p99": "response, 99th percentile",
+          "use": "use of what could be served", "beyond": "refused beyond the ideal"}
+
+
+def goal_of(load, figure):
+    wait, p99, use, beyond = TARGETS.get(load, (None,) * 4)
+    limit = {"wait": wait, "wait p99": p99, "use": use, "beyond": beyond}.get(figure)
+    if limit is None:
+        return None
+    return f"value {'>=' if figure == 'use' else '<='} {limit}"
+
+
+def middle(runs, figure):
+    figures = [run[figure] for run in runs if run and run[figure] is not None]
+    return statistics.median(figures) if figures else None
+
+
+def spread(runs, figure):
+    figures = [run[figure] for run in runs if run and run[figure] is not None]
+    return max(figures) - min(figures) if figures else 0.0
+
+
+def add_rows(report, title, results, load):
+    """A row per figure and contender beside duk; the first has the goal."""
+    ours = results["duk"]
+    for figure, unit in FIGURES:
+        value = middle(ours, figure)
+        name = f"{title}: {TITLES[figure]}"
+        report.add(name, value, unit, goal=goal_of(load, figure))
+        for peer, runs in results.items():
+            theirs = middle(runs, figure)
+            if peer != "duk" and theirs is not None:
+                report.add(name, value, unit, peer, theirs)
+    report.note(f"{title}: duk's rounds differ by up to {spread(ours, 'wait'):.1f} ms of wait, "
+                f"{spread(ours, 'wait p99'):.0f} ms of its 99th percentile, "
+                f"{spread(ours, 'use'):.1f} % of use, {spread(ours, 'beyond'):.2f} points")
+
+
+def steady(report):
+    for load in LOADS:
+        title = f"load {load:g}"
+        if not wanted(title):
+            continue
+        results = {name: [] for name in contenders()}
+        for number in range(STEADY_ROUNDS):
+            progress(f"{title}: round {number + 1} of {STEADY_ROUNDS}")
+            jobs = {name: lambda name=name: steady_run(name, load, number) for name in results}
+            for name, result in beside(jobs, AT_A_TIME_HEAVY if load > 5 else AT_A_TIME).items():
+                results[name].append(result)
+        progress("")
+        add_rows(report, title, results, load)
+
+# ---------------------------------------------------------------- the capacity falls and rises
+
+
+def phase_of(lines, number, capacity, offered_per_s):
+    """The seconds of one phase together."""
+    begin, end = number * PHASE_S + 0.5, (number + 1) * PHASE_S + 0.5
+    rows = [row for row in lines if begin < float(row["time_s"]) <= end]
+    done = [(float(row["rate_per_s"]), float(row["mean_ms"] or 0)) for row in rows]
+    rate = statistics.fmean(rate for rate, _ in done)
+    answered = sum(rate for rate, _ in done)
+    offered = sum(float(row["offered"]) for row in rows)
+    refused = sum(float(row["refused"]) for row in rows)
+    ideal = max(0.0, 1 - capacity / offered_per_s)
+    mean = sum(rate * ms for rate, ms in done) / answered if answered else 0.0
+    return {
+        "wait": mean - SERVICE_MS * CAPACITY / capacity,
+        "p99": max(float(row["p99_ms"] or 0) for row in rows),
+        "use": 100 * min(1.0, rate / min(capacity, offered_per_s)),
+        "beyond": 100 * (refused / offered - ideal) if offered else 0.0,
+        "wait p99": None,
+    }
+
+
+def schedule_run(name, load):
+    def work(lab, origin, child):
+        steps = " ".join(f"{round(100 * part)}%:{round(PHASE_S * 1000)}ms" for part in PHASES)
+        rate = load * CAPACITY
+        run_load(lab, name, [flow_text(child, rate)], WARM_UP_S, 0, 7)
+        origin.schedule(steps)
+        _, lines = run_load(lab, name, [flow_text(child, rate)], PHASE_S * len(PHASES), 0, 1)
+        return [phase_of(lines, i, part * CAPACITY, rate) for i, part in enumerate(PHASES)]
+
+    return road(name, work, QuietLab)
+
+
+def schedule(report):
+    for load in SCHEDULE_LOADS:
+        title = f"falling capacity, {load:g}"
+        if not wanted(title):
+            continue
+        progress(title)
+        jobs = {name: lambda name=name: schedule_run(name, load) for name in contenders()}
+        results = beside(jobs, AT_A_TIME_HEAVY if load > 5 else AT_A_TIME)
+        progress("")
+        for i, part in enumerate(PHASES):
+            phase = {name: [runs[i]] for name, runs in results.items() if runs}
+            name = f"{title}, {'then ' if i > 2 else ''}{part:.0%}"
+            for figure, unit in FIGURES:
+                value = middle(phase["duk"], figure)
+                for peer, runs in phase.items():
+                    if peer != "duk" and middle(runs, figure) is not None:
+                        report.add(f"{name}: {TITLES[figure]}", value, unit, peer,
+                                   middle(runs, figure))
+
+# ---------------------------------------------------------------- clients that come again
+
+
+def retry_run(name):
+    def work(lab, _, child):
+        flows = [f"name=all,target=127.0.0.1:{child.port},concurrency={CLIENTS},retry={RETRY_MS}ms"]
+        summary, _ = run_load(lab, name, flows, WINDOW_S, WARM_UP_S, 1)
+        one = summary["all"]
+        return {"goodput": 100 * one["throughput_per_s"] / CAPACITY,
+                "retries": one["retried"] / max(1, one["completed"]),
+                "p99": one["latency"]["p99_ms"]}
+
+    return road(name, work, QuietLab)
+
+
+def retries(report):
+    """A closed loop: whoever is refused comes again after 50 ms, until it is served."""
+    title = f"{CLIENTS} clients, again after {RETRY_MS} ms"
+    if not wanted(title):
+        return
+    progress(title)
+    results = beside({name: lambda name=name: retry_run(name) for name in contenders()}, AT_A_TIME)
+    progress("")
+    ours = results["duk"]
+    for figure, unit, goal in (("goodput", "%", "value >= 98"), ("retries", "per request", None),
+                               ("p99", "ms", None)):
+        name = {"goodput": "goodput by capacity", "retries": "retries",
+                "p99": "from first try to answer, 99th percentile"}[figure]
+        report.add(f"{title}: {name}", ours[figure], unit, goal=goal)
+        for peer, result in results.items():
+            if peer != "duk" and result:
+                report.add(f"{title}: {name}", ours[figure], unit, peer, result[figure])
+
+# ---------------------------------------------------------------- one flow overloads
+
+
+def noisy_run(name, noise):
+    def work(lab, _, child):
+        flows = [flow_text(child, QUIET_PER_S, "quiet", ",header=X-Flow: quiet")]
+        if noise:
+            flows.append(flow_text(child, 10 * CAPACITY, "noisy", ",header=X-Flow: noisy"))
+        summary, _ = run_load(lab, name, flows, WINDOW_S, WARM_UP_S, 1)
+        quiet = summary["quiet"]
+        return {"refused": 100 * (1 - quiet["outcomes"]["ok"] / quiet["offered"]),
+                "p99": quiet["latency"]["p99_ms"], "mean": quiet["latency"]["mean_ms"]}
+
+    return road(name, work, QuietLab)
+
+
+def noisy(report):
+    title = "quiet flow beside ten times the capacity"
+    if not wanted(title):
+        return
+    progress(title)
+    names = [name for name in contenders() if name in ("none", "pie", "duk", HAPROXY, NGINX)]
+    alone = beside({name: lambda name=name: noisy_run(name, False) for name in names}, AT_A_TIME)
+    with_it = beside({name: lambda name=name: noisy_run(name, True) for name in names},
+                     AT_A_TIME_HEAVY)
+    progress("")
+    report.add(f"{title}: refused", with_it["duk"]["refused"], "%", goal="value <= 1")
+    for name in names:
+        if name != "duk":
+            report.add(f"{title}: refused", with_it["duk"]["refused"], "%", name,
+                       with_it[name]["refused"])
+    for figure, words in (("mean", "mean response"), ("p99", "99th percentile")):
+        for name in names:
+            ratio = with_it[name][figure] / alone[name][figure]
+            goal = "ratio <= 1.5" if name == "duk" else None
+            report.add(f"{title}: {words}, {name}", with_it[name][figure], "ms", "alone",
+                       alone[name][figure], ratio, goal=goal)
+
+
+def main():
+    report = Report("admission", f"admission: {SLOTS} slots x {SERVICE_MS} ms, exponential: "
+                    f"{CAPACITY:.0f} requests/s, Poisson arrivals; `ours` is duk")
+    # Signals end the roads' children by way of this one.
+    with Lab():
+        steady(report)
+        schedule(report)
+        retries(report)
+        noisy(report)
+    report.note("wait: mean response of what was answered less the mean service time; its 99th "
+                "percentile by our own meter, to an eighth of its value")
+    report.note(f"{HAPROXY}: {QUEUE_TIMEOUT_MS} ms; {NGINX}: the nominal rate, burst {SLOTS}")
+    return report.finish()
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except BenchError as error:
+        sys.exit(f"bench-admission: {error}")
