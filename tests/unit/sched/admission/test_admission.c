@@ -79,6 +79,21 @@ static void names(void **state)
     assert_true(admit_policy_parse("", &policy) < 0);
 }
 
+/* A pool that always has `queue` waiting and ends one request each `gap_ns`. */
+static uint64_t busy(struct admit *admit, uint64_t now_ns, uint64_t gap_ns, int requests, int queue)
+{
+    while (admit->queue < (uint64_t)queue)
+        admit_offer(admit, 1, now_ns);
+    for (int i = 0; i < requests; i++) {
+        now_ns += gap_ns;
+        admit_complete(admit, 1, now_ns);
+        admit_dispatch(admit, 1, 0, now_ns);
+        while (admit->queue < (uint64_t)queue)
+            admit_offer(admit, 1, now_ns);
+    }
+    return now_ns;
+}
+
 /* ---------------------------------------------------------------- the account */
 
 static void the_account(void **state)
@@ -122,22 +137,164 @@ static void tail_has_a_limit(void **state)
     assert_int_equal(admit_look(&admit).refused, 2);
 }
 
-/* ---------------------------------------------------------------- the rate */
-
-/* A pool that always has `queue` waiting and ends one request each `gap_ns`. */
-static uint64_t busy(struct admit *admit, uint64_t now_ns, uint64_t gap_ns, int requests, int queue)
+/* What is put out by the offer and goes on all the same, in its own place or another's. */
+static void marks_and_swaps(void **state)
 {
-    while (admit->queue < (uint64_t)queue)
-        admit_offer(admit, 1, now_ns);
-    for (int i = 0; i < requests; i++) {
-        now_ns += gap_ns;
-        admit_complete(admit, 1, now_ns);
-        admit_dispatch(admit, 1, 0, now_ns);
-        while (admit->queue < (uint64_t)queue)
-            admit_offer(admit, 1, now_ns);
-    }
-    return now_ns;
+    struct admit admit = made(ADMIT_TAIL, 1);
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        assert_true(admit_offer(&admit, 1, 0));
+    assert_false(admit_offer(&admit, 2, 0));
+    admit_mark(&admit, 2, 0);
+    assert_int_equal(admit.queue, 5);
+    assert_false(admit_offer(&admit, 4, 0));
+    admit_swap(&admit, 4, 2, 0);
+    assert_int_equal(admit.queue, 7);
+    assert_int_equal(admit_look(&admit).offered, 5);
+    assert_int_equal(admit_look(&admit).admitted, 4);
+    assert_int_equal(admit_look(&admit).refused, 2);
 }
+
+static void a_mark_at_the_dispatch(void **state)
+{
+    struct admit admit = made(ADMIT_CODEL, 1);
+    uint64_t ms = 0;
+
+    (void)state;
+    do {
+        admit_offer(&admit, 1, ms * MS);
+        admit_offer(&admit, 1, ms * MS);
+    } while (admit_dispatch(&admit, 1, 10 * MS, ms++ * MS));
+    uint64_t outstanding = admit.outstanding;
+    uint64_t admitted = admit.admitted;
+
+    admit_keep(&admit, 1, ms * MS);
+    assert_int_equal(admit.outstanding, outstanding + 1);
+    assert_int_equal(admit.admitted, admitted + 1);
+    assert_int_equal(admit.refused, 1);
+}
+
+static void a_marked_client_is_left_alone_for_an_interval(void **state)
+{
+    static const struct {
+        uint64_t gap_ns;
+        uint64_t least_ns;
+        uint64_t most_ns;
+    } rows[] = {
+        {2 * MS, 40 * MS, 44 * MS}, /* 20 completions */
+        {1000, MS / 10, MS / 10},   /* not below 100 us */
+        {S, S, S},                  /* nor above 1 s */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct admit admit = made(ADMIT_DUK, 4);
+
+        busy(&admit, 0, rows[i].gap_ns, 400, 2);
+        assert_in_range(admit_mark_ns(&admit), rows[i].least_ns, rows[i].most_ns);
+    }
+}
+
+struct model {
+    uint64_t queue[512];
+    uint64_t queued;
+    uint64_t running[512];
+    uint64_t ran;
+};
+
+static uint64_t random_of(uint64_t *random, uint64_t below)
+{
+    *random = *random * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (*random >> 33) % below;
+}
+
+static void step(struct admit *admit, struct model *model, uint64_t *random, uint64_t now_ns)
+{
+    uint64_t cost = random_of(random, 10) ? 1 + random_of(random, 64) : ADMIT_COST_MAX;
+
+    switch (random_of(random, 8)) {
+    case 0:
+    case 1:
+    case 2:
+        if (model->queued == 512)
+            return;
+        if (!admit_offer(admit, cost, now_ns)) {
+            if (random_of(random, 2))
+                return;
+            if (model->queued && random_of(random, 2)) {
+                admit_swap(admit, cost, model->queue[--model->queued], now_ns);
+            } else {
+                admit_mark(admit, cost, now_ns);
+            }
+        }
+        model->queue[model->queued++] = cost;
+        return;
+    case 3:
+    case 4:
+        if (model->queued == 0 || model->ran == 512)
+            return;
+        cost = model->queue[--model->queued];
+        if (!admit_dispatch(admit, cost, random_of(random, 50 * MS), now_ns)) {
+            if (random_of(random, 2))
+                return;
+            admit_keep(admit, cost, now_ns);
+        }
+        model->running[model->ran++] = cost;
+        return;
+    case 5:
+        if (model->queued)
+            admit_leave(admit, model->queue[--model->queued], now_ns);
+        return;
+    case 6:
+        if (model->ran && model->queued < 512 && random_of(random, 4) == 0) {
+            model->queue[model->queued++] = model->running[--model->ran];
+            admit_requeue(admit, model->queue[model->queued - 1], now_ns);
+            return;
+        }
+        /* fall through */
+    default:
+        if (model->ran)
+            admit_complete(admit, model->running[--model->ran], now_ns);
+    }
+}
+
+/* Whatever happens in whatever order, and whatever the policy changes to, the account is right. */
+static void the_account_is_right_whatever_happens(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        enum admit_policy policy = (enum admit_policy)(seed % ADMIT_POLICIES);
+        struct admit admit = made(policy, seed * 7);
+        struct model model = {0};
+        uint64_t random = seed;
+        uint64_t now_ns = 0;
+
+        for (int i = 0; i < 20000; i++) {
+            uint64_t queue = 0;
+            uint64_t running = 0;
+
+            now_ns += random_of(&random, 4 * MS);
+            step(&admit, &model, &random, now_ns);
+            if (random_of(&random, 1000) == 0) {
+                struct admit_options options = admit.options;
+
+                options.policy = (enum admit_policy)random_of(&random, ADMIT_POLICIES);
+                admit_change(&admit, &options, now_ns);
+            }
+            for (uint64_t j = 0; j < model.queued; j++)
+                queue += model.queue[j];
+            for (uint64_t j = 0; j < model.ran; j++)
+                running += model.running[j];
+            assert_int_equal(admit.queue, queue);
+            assert_int_equal(admit.outstanding, running);
+            assert_true(admit_look(&admit).refuse_share <= 1);
+            assert_in_range(admit_mark_ns(&admit), MS / 10, S);
+        }
+    }
+}
+
+/* ---------------------------------------------------------------- the rate */
 
 static void capacity_is_what_a_busy_pool_completes(void **state)
 {
@@ -194,9 +351,10 @@ static void an_idle_start_is_not_measured(void **state)
             now_ns += 3600 * S;
         }
         assert_true(admit_look(&admit).capacity_per_s == 0);
-        busy(&admit, now_ns, 2 * MS, 100, 2);
+        /* One interval: 20 completions. */
+        busy(&admit, now_ns, 2 * MS, 20, 2);
         assert_true(admit_look(&admit).capacity_per_s > 480);
-        assert_true(admit_mark_ns(&admit) < 100 * MS);
+        assert_true(admit.interval.last_ns <= 40 * MS);
     }
 }
 
@@ -480,6 +638,10 @@ int main(void)
         cmocka_unit_test(names),
         cmocka_unit_test(the_account),
         cmocka_unit_test(tail_has_a_limit),
+        cmocka_unit_test(marks_and_swaps),
+        cmocka_unit_test(a_mark_at_the_dispatch),
+        cmocka_unit_test(a_marked_client_is_left_alone_for_an_interval),
+        cmocka_unit_test(the_account_is_right_whatever_happens),
         cmocka_unit_test(capacity_is_what_a_busy_pool_completes),
         cmocka_unit_test(an_idle_pool_lowers_no_capacity),
         cmocka_unit_test(an_idle_start_is_not_measured),
