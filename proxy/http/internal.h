@@ -51,7 +51,8 @@ struct http_session {
     uint64_t pause_until_ns; /* what a mark asks for when the request in hand is answered; or 0 */
     uint8_t phase;           /* enum http_phase */
     bool client_done;        /* FIN came */
-    bool trusted;            /* a proxy whose forwarding fields we keep */
+    bool working; /* what it sent is being worked off: more may stand behind than `input` tells */
+    bool trusted; /* a proxy whose forwarding fields we keep */
     uint8_t address_length;
     char address[46]; /* the client's, as text */
     uint64_t head_began_ns;
@@ -156,6 +157,12 @@ void http_pause_ask(struct http_exchange *exchange, uint64_t pause_ns);
 bool http_pause_begin(struct http_session *session);
 /* Ends a pause early, and goes on with what the client has sent. */
 void http_pause_end(struct http_session *session);
+
+/* Nothing of what the client sent is left, nor will more come. */
+static inline bool http_has_said_all(const struct http_session *session)
+{
+    return session->client_done && !session->working && buffer_length(&session->input) == 0;
+}
 
 static inline bool http_is_paused(const struct http_session *session)
 {

@@ -43,8 +43,7 @@ bool http_pause_begin(struct http_session *session)
     uint64_t until_ns = session->pause_until_ns;
 
     session->pause_until_ns = 0;
-    if (until_ns <= loop_now_ns(loop) ||
-        (session->client_done && buffer_length(&session->input) == 0))
+    if (until_ns <= loop_now_ns(loop) || http_has_said_all(session))
         return false;
     conn_pause(&session->base.conn);
     alarm_set(loop, &session->pause, until_ns);

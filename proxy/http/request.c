@@ -10,9 +10,8 @@
 
 #define HEAD_ROOM_BYTES   768 /* for the fields we add */
 #define RETRY_AFTER_S     1   /* where nothing better is known */
-#define RETRY_AFTER_MAX_S 60  /* capacity is an estimate; a client should not be lost to a bad one \
-                               */
-#define SECOND_NS UINT64_C(1000000000)
+#define RETRY_AFTER_MAX_S 60  /* what is known is an estimate */
+#define SECOND_NS         UINT64_C(1000000000)
 
 /* ------------------------------------------------------------------ beginning */
 

@@ -167,7 +167,7 @@ void http_session_next(struct http_session *session, bool keep)
     conn_resume(&session->base.conn);
     if (buffer_length(&session->input) > 0)
         http_session_continue(session);
-    else if (session->client_done)
+    else if (http_has_said_all(session))
         linger(session);
     else
         http_session_arm(session);
@@ -241,6 +241,7 @@ static size_t work_off(struct http_session *session, uint8_t *bytes, size_t leng
 {
     size_t used = 0;
 
+    session->working = true;
     while (used < length && !http_is_paused(session)) {
         size_t step = 0;
         if (session->phase == HTTP_PHASE_IDLE || session->phase == HTTP_PHASE_HEAD) {
@@ -260,6 +261,7 @@ static size_t work_off(struct http_session *session, uint8_t *bytes, size_t leng
             break;
         used += step;
     }
+    session->working = false;
     return used;
 }
 

@@ -319,6 +319,30 @@ def test_fin_after_a_whole_request_is_not_an_abort(held, client):
         assert one.closed()
 
 
+def test_fin_behind_pipelined_requests_is_not_their_end(spillway, origin, client):
+    """Nor where one of them has its answer at once, from the proxy."""
+    go, port = threading.Event(), process.free_port()
+
+    def handler(exchange):
+        go.wait(process.PATIENCE_S)
+        return answer()
+
+    server = origin(handler)
+    config = http_config([server.address], port)
+    listener = config["listeners"][0]
+    listener["routes"] = [{"match": {"path": "/ok"}, "pool": listener.pop("pool")}]
+    spillway(config)
+    one = client(port)
+    one.send(b"".join(request(target=target) for target in ("/ok/1", "/none", "/ok/2")))
+    server.wait_requests(1)
+    one.finish_sending()
+    # By then the FIN, which is older, has been seen: there is one worker.
+    assert client(port).ask(target="/none").status == 404
+    go.set()
+    assert [one.reply().status for _ in range(3)] == [200, 404, 200]
+    assert one.closed() and [r.target for r in server.requests] == [b"/ok/1", b"/ok/2"]
+
+
 def test_fin_within_a_request_ends_it(road, client):
     port, server, _ = road()
     one = client(port)
