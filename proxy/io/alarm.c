@@ -73,19 +73,11 @@ static void on_wheel(struct timer *timer, uint64_t now_ns)
     alarms_run(container_of(timer, struct loop, alarms.late), now_ns);
 }
 
-void alarm_init(struct alarm *alarm, alarm_fire_fn *fire)
-{
-    *alarm = (struct alarm){.fire = fire};
-}
-
-void alarm_set(struct loop *loop, struct alarm *alarm, uint64_t deadline_ns)
+static void enlist(struct loop *loop, struct alarm *alarm)
 {
     struct alarms *alarms = &loop->alarms;
-    uint64_t soonest_ns = loop_now_ns(loop) + 1;
     struct alarm *before;
 
-    alarm_clear(loop, alarm);
-    alarm->deadline_ns = deadline_ns > soonest_ns ? deadline_ns : soonest_ns;
     TAILQ_FOREACH_REVERSE(before, &alarms->list, alarm_list, link)
     {
         if (before->deadline_ns <= alarm->deadline_ns)
@@ -98,11 +90,41 @@ void alarm_set(struct loop *loop, struct alarm *alarm, uint64_t deadline_ns)
     arm(loop);
 }
 
+static void on_soon(struct timer *timer, uint64_t now_ns)
+{
+    struct alarm *alarm = container_of(timer, struct alarm, far);
+
+    (void)now_ns;
+    enlist(alarm->loop, alarm);
+}
+
+void alarm_init(struct alarm *alarm, alarm_fire_fn *fire)
+{
+    *alarm = (struct alarm){.fire = fire};
+    timer_init(&alarm->far, on_soon);
+}
+
+void alarm_set(struct loop *loop, struct alarm *alarm, uint64_t deadline_ns)
+{
+    uint64_t now_ns = loop_now_ns(loop);
+
+    alarm_clear(loop, alarm);
+    alarm->loop = loop;
+    alarm->deadline_ns = deadline_ns > now_ns ? deadline_ns : now_ns + 1;
+    if (deadline_ns > now_ns + ALARM_SOON_NS)
+        timer_set(&loop->wheel, &alarm->far, deadline_ns - ALARM_SOON_NS);
+    else
+        enlist(loop, alarm);
+}
+
 void alarm_clear(struct loop *loop, struct alarm *alarm)
 {
     if (alarm->deadline_ns == 0)
         return;
-    TAILQ_REMOVE(&loop->alarms.list, alarm, link);
+    if (alarm->far.slot_ns != 0)
+        timer_unlink(&alarm->far);
+    else
+        TAILQ_REMOVE(&loop->alarms.list, alarm, link);
     alarm->deadline_ns = 0;
 }
 

@@ -5,14 +5,16 @@
  * millisecond, a request that becomes due.
  *
  *      alarm_set ──> in loop->alarms, in the order of their times ──timerfd──> fire, on the loop
- *                         └── alarm_clear ──> out
+ *          └─ not soon ─> on the wheel, until it is soon ──┘
+ *
+ * and alarm_clear takes it out from either.
  *
  * A loop has one timerfd, made at its first alarm and set for the earliest one. Without descriptors
  * the wheel does it, late but never early, until a descriptor can be had. Clearing the earliest
  * leaves the timerfd as it is: a wake-up for nothing is cheaper than a system call each time.
- * Setting is O(1) for times that come in order, else O(n): alarms are for dozens, the wheel for
- * thousands. Only the loop's own thread may touch its alarms. One that is set must be cleared
- * before its memory goes.
+ * Setting is O(1) for what is not soon or comes in order, else O(n) of those that are soon. Only
+ * the loop's own thread may touch its alarms. One that is set must be cleared before its memory
+ * goes.
  *
  * Invariant: the list is ordered by deadline, those of one time in the order of their setting;
  * where it is not empty, `armed_ns` is not 0 and not behind the first one's deadline.
@@ -26,12 +28,18 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+/* Less ahead is soon. The wheel hands over at that time less its own lateness, so with time left.
+ */
+#define ALARM_SOON_NS (4 * WHEEL_TICK_NS)
+
 struct alarm;
 struct loop;
 typedef void alarm_fire_fn(struct alarm *alarm, uint64_t now_ns);
 
 struct alarm {
     TAILQ_ENTRY(alarm) link;
+    struct timer far; /* linked: on the wheel, not in the list */
+    struct loop *loop;
     alarm_fire_fn *fire;
     uint64_t deadline_ns; /* 0: not set */
 };

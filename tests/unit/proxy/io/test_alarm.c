@@ -55,6 +55,8 @@ static void no_descriptor_before_the_first_alarm(void **state)
     assert_int_equal(loop->alarms.fd, -1);
     alarm_clear(loop, &probe.alarm);
     alarm_set(loop, &probe.alarm, loop_clock_ns() + HOUR_NS);
+    assert_int_equal(loop->alarms.fd, -1);
+    alarm_set(loop, &probe.alarm, 1);
     assert_true(loop->alarms.fd >= 0);
     alarm_clear(loop, &probe.alarm);
     assert_true(TAILQ_EMPTY(&loop->alarms.list));
@@ -62,7 +64,9 @@ static void no_descriptor_before_the_first_alarm(void **state)
 
 static void fires_once_and_not_early(void **state)
 {
-    static const uint64_t delays_ns[] = {0, 1, 100000, 1000000, 3 * WHEEL_TICK_NS};
+    static const uint64_t delays_ns[] = {
+        0, 1, 100000, 1000000, ALARM_SOON_NS - 1, ALARM_SOON_NS + 1, 20 * WHEEL_TICK_NS,
+    };
     struct loop *loop = *state;
 
     for (size_t i = 0; i < sizeof(delays_ns) / sizeof(delays_ns[0]); i++) {
@@ -136,6 +140,28 @@ static void one_that_is_set_moves_both_ways(void **state)
     assert_int_equal(probes[0].place, 1);
     assert_int_equal(probes[1].place, 2);
     assert_true(probes[1].fired_ns >= start_ns + 2000000);
+}
+
+/* Those far ahead stand on the wheel: cleared there, or moved, they leave it. */
+static void one_far_ahead_moves_and_goes_likewise(void **state)
+{
+    struct loop *loop = *state;
+    struct probe probes[4];
+    uint64_t start_ns = loop_clock_ns();
+
+    make_probes(probes, 4, loop);
+    for (unsigned i = 0; i < 4; i++)
+        alarm_set(loop, &probes[i].alarm, start_ns + ALARM_SOON_NS + (i + 2) * WHEEL_TICK_NS);
+    alarm_set(loop, &probes[3].alarm, start_ns + 1000000);
+    alarm_clear(loop, &probes[1].alarm);
+    alarm_set(loop, &probes[0].alarm, start_ns + ALARM_SOON_NS + 8 * WHEEL_TICK_NS);
+    turn_until(loop, &fired_in_all, 3);
+    assert_int_equal(probes[3].place, 1);
+    assert_int_equal(probes[2].place, 2);
+    assert_int_equal(probes[0].place, 3);
+    assert_int_equal(probes[1].fired, 0);
+    assert_true(probes[0].fired_ns >= start_ns + ALARM_SOON_NS + 8 * WHEEL_TICK_NS);
+    assert_true(probes[2].fired_ns >= start_ns + ALARM_SOON_NS + 4 * WHEEL_TICK_NS);
 }
 
 static void one_that_was_cleared_does_not_fire_and_holds_up_nobody(void **state)
@@ -219,6 +245,7 @@ int main(void)
         loop_test(all_fire_in_the_order_of_their_times),
         loop_test(an_earlier_one_is_not_held_up_by_a_later_one),
         loop_test(one_that_is_set_moves_both_ways),
+        loop_test(one_far_ahead_moves_and_goes_likewise),
         loop_test(one_that_was_cleared_does_not_fire_and_holds_up_nobody),
         loop_test(one_that_fires_may_clear_the_next),
         loop_test(one_that_fires_and_sets_itself_waits_for_the_next_turn),
