@@ -10,6 +10,7 @@ import re
 import statistics
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 
@@ -30,12 +31,13 @@ WARM_UP_S = 2
 STEADY_ROUNDS = (ROUNDS + 1) // 2
 # What falls and rises again, in parts of the capacity; and for how long each.
 PHASES = (1, 0.5, 0.2, 0.5, 1)
-PHASE_S = SECONDS + 1
+PHASE_S = round(SECONDS + 1)
 SCHEDULE_LOADS = (0.5, 0.8, 1.2, 2, 10)
-# Mostly timers, hardly processors: several roads at a time do not disturb each other, but where the
-# load sends 5,000 a second.
-AT_A_TIME = 4
-AT_A_TIME_HEAVY = 2
+# Mostly timers, hardly processors: some roads at a time do not disturb each other, but where the
+# load sends 5,000 a second. A load that was late so often tells of itself, not of the proxy.
+AT_A_TIME = 3
+AT_A_TIME_HEAVY = 1
+LATE_MOST = 0.25
 QUEUE_TIMEOUT_MS = 50
 CLIENTS = 200
 RETRY_MS = 50
@@ -69,6 +71,10 @@ pools:
 """
 
 
+# What the loads said of themselves.
+disturbed = []
+
+
 class Origin:
     """A service of its own for each road, so that roads can run beside each other."""
 
@@ -80,6 +86,10 @@ class Origin:
         line = self.child.wait_for_line("listening ")
         self.address = dict(part.split("=") for part in line.split())["http"]
         self.child.wait_for_line("ready")
+
+    def stats(self):
+        page = urllib.request.urlopen(f"http://{self.address}/_origin/stats", timeout=5).read()
+        return json.loads(page)["http"]
 
     def schedule(self, steps):
         url = f"http://{self.address}/_origin/schedule?value={urllib.request.quote(steps)}"
@@ -148,6 +158,43 @@ def start(lab, name, origin):
 # ---------------------------------------------------------------- one run
 
 
+class Watch:
+    """What the origin and our own meters say at some moments of a load: `moments` in s from now."""
+
+    def __init__(self, origin, child, moments):
+        self.seen = []
+        self.thread = threading.Thread(
+            target=self.look, args=(origin, child, [time.monotonic() + one for one in moments]))
+        self.thread.start()
+
+    def look(self, origin, child, moments):
+        for moment in moments:
+            time.sleep(max(0.0, moment - time.monotonic()))
+            buckets = wait_buckets(child) if hasattr(child, "admin") else None
+            self.seen.append((time.monotonic(), origin.stats(), buckets))
+
+    def spans(self):
+        """From each moment to the next."""
+        self.thread.join()
+        return [Span(before, after) for before, after in zip(self.seen, self.seen[1:])]
+
+
+class Span:
+    """What happened between two looks."""
+
+    def __init__(self, before, after):
+        (begin, first, first_waits), (end, last, last_waits) = before, after
+        self.done = last["completed"] - first["completed"]
+        # The part of the slots' time in which they worked; more precise than done by capacity.
+        self.use = (last["busy_ns"] - first["busy_ns"]) / (SLOTS * (end - begin) * 1e9)
+        self.seconds = end - begin
+        self.wait_p99_ms = quantile_ms(first_waits, last_waits, 0.99) if first_waits else None
+
+    def capacity(self, nominal):
+        """What could have been done per second, by the work as it was drawn."""
+        return self.done / self.seconds / self.use if self.use > 0.5 else nominal
+
+
 def run_load(lab, name, flows, seconds, warm_up_s, seed):
     """spillload's summary by flow, and its lines per second."""
     stem = lab.folder / f"load-{name.split(',')[0]}-{time.monotonic_ns()}"
@@ -162,6 +209,9 @@ def run_load(lab, name, flows, seconds, warm_up_s, seed):
         raise BenchError(f"spillload: status {done.returncode}\n{done.stdout}{done.stderr}")
     with open(f"{stem}.json", encoding="utf-8") as file:
         summary = {one["name"]: one for one in json.load(file)["flows"]}
+    offered, late = (sum(one[key] for one in summary.values()) for key in ("offered", "late"))
+    if late > LATE_MOST * offered:
+        disturbed.append(f"{name}: {late / offered:.0%} of {offered} requests were sent over 1 ms late")
     with open(f"{stem}.csv", encoding="utf-8") as file:
         return summary, list(csv.DictReader(file))
 
@@ -223,37 +273,33 @@ def contenders():
 # ---------------------------------------------------------------- steady
 
 
-def measured(summary, capacity):
-    """What one run comes to: wait, 99th percentile of the response, use, refused beyond the ideal."""
-    offered = summary["offered_per_s"]
-    ok = summary["outcomes"]["ok"]
-    refused = 1 - ok / summary["offered"]
-    ideal = max(0.0, 1 - capacity / offered)
+def measured(summary, span):
+    """What one run comes to: waits, use, and what was refused beyond the ideal."""
+    offered = summary["offered"]
+    refused = 1 - summary["outcomes"]["ok"] / offered
+    ideal = max(0.0, 1 - span.capacity(CAPACITY) / summary["offered_per_s"])
     return {
-        "wait": summary["latency"]["mean_ms"] - SERVICE_MS * CAPACITY / capacity,
+        "wait": summary["latency"]["mean_ms"] - SERVICE_MS * CAPACITY / span.capacity(CAPACITY),
+        "wait p99": span.wait_p99_ms,
         "p99": summary["latency"]["p99_ms"],
-        "use": 100 * min(1.0, summary["throughput_per_s"] / min(capacity, offered)),
+        "use": 100 * span.use,
         "beyond": 100 * (refused - ideal),
     }
 
 
 def steady_run(name, load, number):
-    def work(lab, _, child):
-        ours = hasattr(child, "admin")
-        flows = [flow_text(child, load * CAPACITY)]
-        run_load(lab, name, flows, WARM_UP_S, 0, 100 + number)
-        before = wait_buckets(child) if ours else None
-        summary, _ = run_load(lab, name, flows, WINDOW_S, 0, number + 1)
-        result = measured(summary["all"], CAPACITY)
-        result["wait p99"] = quantile_ms(before, wait_buckets(child), 0.99) if ours else None
-        return result
+    def work(lab, origin, child):
+        watch = Watch(origin, child, [WARM_UP_S, WARM_UP_S + WINDOW_S])
+        summary, _ = run_load(lab, name, [flow_text(child, load * CAPACITY)], WINDOW_S, WARM_UP_S,
+                              number + 1)
+        return measured(summary["all"], watch.spans()[0])
 
     return road(name, work, QuietLab)
 
 
 FIGURES = (("wait", "ms"), ("wait p99", "ms"), ("p99", "ms"), ("use", "%"), ("beyond", "points"))
 TITLES = {"wait": "wait", "wait p99": "wait, 99th percentile", "p99": "response, 99th percentile",
-          "use": "use of what could be served", "beyond": "refused beyond the ideal"}
+          "use": "use of the slots", "beyond": "refused beyond the ideal"}
 
 
 def goal_of(load, figure):
@@ -274,9 +320,18 @@ def spread(runs, figure):
     return max(figures) - min(figures) if figures else 0.0
 
 
+def add_matrix(report, title, results):
+    report.add_matrix(title, [f"{words}, {unit}" for words, unit in
+                              (("wait", "ms"), ("its p99", "ms"), ("response p99", "ms"),
+                               ("use", "%"), ("refused - ideal", "points"))],
+                      [(name, [middle(runs, figure) for figure, _ in FIGURES])
+                       for name, runs in results.items()])
+
+
 def add_rows(report, title, results, load):
     """A row per figure and contender beside duk; the first has the goal."""
     ours = results["duk"]
+    add_matrix(report, title, results)
     for figure, unit in FIGURES:
         value = middle(ours, figure)
         name = f"{title}: {TITLES[figure]}"
@@ -307,34 +362,35 @@ def steady(report):
 # ---------------------------------------------------------------- the capacity falls and rises
 
 
-def phase_of(lines, number, capacity, offered_per_s):
+def phase_of(lines, number, span, capacity, offered_per_s):
     """The seconds of one phase together."""
-    begin, end = number * PHASE_S + 0.5, (number + 1) * PHASE_S + 0.5
-    rows = [row for row in lines if begin < float(row["time_s"]) <= end]
+    begin = WARM_UP_S + number * PHASE_S
+    rows = [row for row in lines if begin + 0.5 < float(row["time_s"]) <= begin + PHASE_S + 0.5]
     done = [(float(row["rate_per_s"]), float(row["mean_ms"] or 0)) for row in rows]
-    rate = statistics.fmean(rate for rate, _ in done)
     answered = sum(rate for rate, _ in done)
     offered = sum(float(row["offered"]) for row in rows)
     refused = sum(float(row["refused"]) for row in rows)
-    ideal = max(0.0, 1 - capacity / offered_per_s)
+    ideal = max(0.0, 1 - span.capacity(capacity) / offered_per_s)
     mean = sum(rate * ms for rate, ms in done) / answered if answered else 0.0
     return {
-        "wait": mean - SERVICE_MS * CAPACITY / capacity,
+        "wait": mean - SERVICE_MS * CAPACITY / span.capacity(capacity),
+        "wait p99": span.wait_p99_ms,
         "p99": max(float(row["p99_ms"] or 0) for row in rows),
-        "use": 100 * min(1.0, rate / min(capacity, offered_per_s)),
+        "use": 100 * span.use,
         "beyond": 100 * (refused / offered - ideal) if offered else 0.0,
-        "wait p99": None,
     }
 
 
 def schedule_run(name, load):
     def work(lab, origin, child):
-        steps = " ".join(f"{round(100 * part)}%:{round(PHASE_S * 1000)}ms" for part in PHASES)
+        lengths = [WARM_UP_S + PHASE_S] + [PHASE_S] * (len(PHASES) - 1)
+        origin.schedule(" ".join(f"{round(100 * part)}%:{round(length * 1000)}ms"
+                                 for part, length in zip(PHASES, lengths)))
+        watch = Watch(origin, child, [WARM_UP_S + i * PHASE_S for i in range(len(PHASES) + 1)])
         rate = load * CAPACITY
-        run_load(lab, name, [flow_text(child, rate)], WARM_UP_S, 0, 7)
-        origin.schedule(steps)
-        _, lines = run_load(lab, name, [flow_text(child, rate)], PHASE_S * len(PHASES), 0, 1)
-        return [phase_of(lines, i, part * CAPACITY, rate) for i, part in enumerate(PHASES)]
+        _, lines = run_load(lab, name, [flow_text(child, rate)], PHASE_S * len(PHASES), WARM_UP_S, 1)
+        return [phase_of(lines, i, span, part * CAPACITY, rate)
+                for i, (part, span) in enumerate(zip(PHASES, watch.spans()))]
 
     return road(name, work, QuietLab)
 
@@ -351,6 +407,7 @@ def schedule(report):
         for i, part in enumerate(PHASES):
             phase = {name: [runs[i]] for name, runs in results.items() if runs}
             name = f"{title}, {'then ' if i > 2 else ''}{part:.0%}"
+            add_matrix(report, name, phase)
             for figure, unit in FIGURES:
                 value = middle(phase["duk"], figure)
                 for peer, runs in phase.items():
@@ -382,6 +439,8 @@ def retries(report):
     results = beside({name: lambda name=name: retry_run(name) for name in contenders()}, AT_A_TIME)
     progress("")
     ours = results["duk"]
+    report.add_matrix(title, ["goodput, %", "retries per request", "p99 of all tries, ms"],
+                      [(name, list(result.values())) for name, result in results.items() if result])
     for figure, unit, goal in (("goodput", "%", "value >= 98"), ("retries", "per request", None),
                                ("p99", "ms", None)):
         name = {"goodput": "goodput by capacity", "retries": "retries",
@@ -417,6 +476,9 @@ def noisy(report):
     with_it = beside({name: lambda name=name: noisy_run(name, True) for name in names},
                      AT_A_TIME_HEAVY)
     progress("")
+    report.add_matrix(title, ["refused, %", "mean, ms", "alone", "p99, ms", "alone"],
+                      [(name, [with_it[name]["refused"], with_it[name]["mean"], alone[name]["mean"],
+                               with_it[name]["p99"], alone[name]["p99"]]) for name in names])
     report.add(f"{title}: refused", with_it["duk"]["refused"], "%", goal="value <= 1")
     for name in names:
         if name != "duk":
@@ -442,6 +504,8 @@ def main():
     report.note("wait: mean response of what was answered less the mean service time; its 99th "
                 "percentile by our own meter, to an eighth of its value")
     report.note(f"{HAPROXY}: {QUEUE_TIMEOUT_MS} ms; {NGINX}: the nominal rate, burst {SLOTS}")
+    for text in disturbed:
+        report.note(text)
     return report.finish()
 
 

@@ -47,6 +47,7 @@ class Report:
         self.title = title
         self.rows = []
         self.notes = []
+        self.matrices = []
 
     def add(self, name, value, unit, peer=None, peer_value=None, ratio=None, goal=None,
             reference=None):
@@ -64,14 +65,23 @@ class Report:
     def note(self, text):
         self.notes.append(text)
 
+    def add_matrix(self, title, columns, lines):
+        """A table of its own, printed before the rows: `lines` are (name, figures)."""
+        self.matrices.append((title, columns, lines))
+
     def finish(self):
-        """Writes NAME.json and prints the table. Returns the bench's exit status: 0, measured."""
+        """Writes NAME.json and prints the table. Returns the bench's exit status: 0, measured.
+
+        Where there are matrices, they show every figure and the table the rows with a goal alone.
+        """
         folder = pathlib.Path(os.environ.get("SPILLWAY_RESULTS", ROOT / "build" / "bench"))
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.name}.json"
         path.write_text(json.dumps(self.rows, indent=1) + "\n")
         print(f"\n{self.title}\n{machine()}\n")
-        print(table(self.rows))
+        for matrix in self.matrices:
+            print(matrix_text(*matrix) + "\n")
+        print(table([row for row in self.rows if row["goal"] or not self.matrices]))
         for note in self.notes:
             print(f"note: {note}")
         print(f"written: {path}")
@@ -99,6 +109,17 @@ def table(rows):
         cells = [cell.rjust(width) if i in numbers else cell.ljust(width)
                  for i, (cell, width) in enumerate(zip(line, widths))]
         text.append("  ".join(cells).rstrip())
+    text.insert(1, "  ".join("-" * width for width in widths))
+    return "\n".join(text)
+
+
+def matrix_text(title, columns, lines):
+    """Names down, columns across."""
+    cells = [[title, *columns]] + [[name, *map(shown, figures)] for name, figures in lines]
+    widths = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
+    text = ["  ".join([line[0].ljust(widths[0])] +
+                      [cell.rjust(width) for cell, width in zip(line[1:], widths[1:])]).rstrip()
+            for line in cells]
     text.insert(1, "  ".join("-" * width for width in widths))
     return "\n".join(text)
 
