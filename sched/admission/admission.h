@@ -53,10 +53,11 @@
  *                 never drains what stands.
  *
  *   duk           the same knee for requests, the default. Over an interval in which every
- *                 slot turned over (and 20 requests' worth at least: fewer tell little) and all
- *                 that stood at its start has left: C the service rate, n = C T what it can serve,
- * a what was offered, k the queue now. A queue of k* = sqrt(n) is the noise of n itself; what
- * stands above it is to be gone after another interval:
+ *                 slot turned over (and 20 requests' worth at least: fewer tell little) and
+ *                 all that stood at its start has left: C the service rate, n = C T what it
+ *                 can serve, a what was offered, k the queue now. A queue of k* = sqrt(n) is
+ *                 the noise of n itself; what stands above it is to be gone after another
+ *                 interval:
  *
  *                   p = 1 - (n - (k - k*)) / (a - sqrt(a))
  *
