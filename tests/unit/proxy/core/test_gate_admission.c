@@ -301,6 +301,19 @@ static void a_full_queue_is_fair_too(void **state)
     world_close(&world);
 }
 
+/* A slot turns over every 10 ms, until all must have ended. */
+static void serve_slowly(struct world *world, struct request *requests, unsigned count)
+{
+    for (unsigned round = 0; round < count; round++) {
+        for (unsigned i = 0; i < count; i++) {
+            if (requests[i].exchange.state == EXCHANGE_DISPATCHED)
+                finish(&requests[i], OUTCOME_ANSWERED);
+        }
+        pass_time(world, 10 * MILLISECOND_NS);
+        check_books(world);
+    }
+}
+
 /* codel judges what leaves the queue. */
 static void refuses_at_the_dispatch(void **state)
 {
@@ -310,14 +323,7 @@ static void refuses_at_the_dispatch(void **state)
 
     (void)state;
     submit_all(&world, requests, 200, "noisy");
-    for (unsigned round = 0; round < 200; round++) {
-        for (unsigned i = 0; i < 200; i++) {
-            if (requests[i].exchange.state == EXCHANGE_DISPATCHED)
-                finish(&requests[i], OUTCOME_ANSWERED);
-        }
-        pass_time(&world, 10 * MILLISECOND_NS);
-        check_books(&world);
-    }
+    serve_slowly(&world, requests, 200);
     for (unsigned i = 0; i < 200; i++) {
         assert_int_equal(requests[i].refused + requests[i].released, 1);
         refused += requests[i].refused;
@@ -336,13 +342,7 @@ static void marks_at_the_dispatch(void **state)
 
     (void)state;
     submit_all(&world, requests, 100, "noisy");
-    for (unsigned round = 0; round < 100; round++) {
-        for (unsigned i = 0; i < 100; i++) {
-            if (requests[i].exchange.state == EXCHANGE_DISPATCHED)
-                finish(&requests[i], OUTCOME_ANSWERED);
-        }
-        pass_time(&world, 10 * MILLISECOND_NS);
-    }
+    serve_slowly(&world, requests, 100);
     for (unsigned i = 0; i < 100; i++) {
         assert_int_equal(requests[i].released, 1);
         marked += requests[i].marked;
