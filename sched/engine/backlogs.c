@@ -15,6 +15,7 @@
 
 #define FIFO_SEARCHED   64
 #define CREDIT_REQUESTS 64
+#define BURST_REQUESTS  16
 
 /* No queue is as long as this: it keeps differences below 2^62. */
 #define BACKLOG_MOST (UINT64_C(1) << 61)
@@ -147,8 +148,9 @@ bool sched_within_share(const struct sched *s, const struct sched_flow *flow, ui
     uint64_t has =
         cost ? flow->queued_cost + flow->outstanding_cost : flow->queued + flow->outstanding;
     uint64_t queue = cost ? s->queued_cost : s->queued;
+    uint64_t burst = BURST_REQUESTS * (cost && s->queued > 0 ? s->queued_cost / s->queued : 1);
 
     if ((unsigned __int128)has * s->active_weight <= (unsigned __int128)slots * flow->weight)
         return true;
-    return queue <= slots && takes_less_than_its_share(s, flow);
+    return queue <= (slots > burst ? slots : burst) && takes_less_than_its_share(s, flow);
 }

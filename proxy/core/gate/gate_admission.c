@@ -5,9 +5,9 @@
  * A policy says that one too many has come; it does not know of flows. Whom to put out, or to slow
  * down, is decided here: the newest request of the flow whose normalised backlog is the longest
  * (sched_victim), which may well be of another flow than the one that has just come. Where nobody
- * of a longer backlog has a request queued, a flow that is within its share of the slots still gets
- * in: others hold them. So a flow within its share loses nothing while another exceeds its own, and
- * all that such flows may have together is as much as there are slots.
+ * of a longer backlog has a request queued, a flow that is within its share still gets in
+ * (sched_within_share): others hold the slots. So a flow within its share loses nothing while
+ * another exceeds its own, and what such flows may have queued together is bounded.
  *
  *      refuse   that request leaves the queue and is refused
  *      mark     it stays, but its client is not read from for a while
