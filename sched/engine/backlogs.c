@@ -15,7 +15,7 @@
 
 #define FIFO_SEARCHED   64
 #define CREDIT_REQUESTS 64
-#define BURST_REQUESTS  16
+#define BURST_REQUESTS  (CREDIT_REQUESTS / 2)
 
 /* No queue is as long as this: it keeps differences below 2^62. */
 #define BACKLOG_MOST (UINT64_C(1) << 61)
@@ -108,7 +108,7 @@ int sched_watch_backlogs(struct sched *s, bool on)
     heap_clear(&s->backlogs);
     s->watching = on;
     for (uint64_t i = 0; on && i < s->flows; i++) {
-        s->slots[i]->share_tag = s->share_clock;
+        s->slots[i]->share_tag = sched_first_share_tag(s, s->slots[i]);
         sched_backlog_rekey(s, s->slots[i]);
     }
     return 0;

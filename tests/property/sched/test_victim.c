@@ -19,7 +19,7 @@
 #define STEPS  3000
 #define LONG   20000
 #define CREDIT 64
-#define BURST  16
+#define BURST  32
 
 struct model_flow {
     struct sched_flow flow; /* first */
@@ -137,6 +137,11 @@ static struct model_flow *some_flow(struct life *life)
     return &life->flows[property_between(&life->random, 0, FLOWS - 1)];
 }
 
+static exact_t first_tag(const struct life *life, const struct model_flow *f)
+{
+    return f->flow.pinned ? life->clock - ((exact_t)1 << 59) : life->clock;
+}
+
 static void attach(struct life *life, struct model_flow *f)
 {
     memset(&f->flow, 0xa5, sizeof(f->flow));
@@ -147,7 +152,7 @@ static void attach(struct life *life, struct model_flow *f)
         sched_flow_pin(&f->flow);
     assert_int_equal(sched_flow_attach(life->s, &f->flow), 0);
     f->attached = true;
-    f->tag = life->clock;
+    f->tag = first_tag(life, f);
 }
 
 static void come(struct life *life)
@@ -233,7 +238,7 @@ static void watch(struct life *life, bool on)
 {
     assert_int_equal(sched_watch_backlogs(life->s, on), 0);
     for (unsigned i = 0; on && !life->watching && i < FLOWS; i++)
-        life->flows[i].tag = life->clock;
+        life->flows[i].tag = first_tag(life, &life->flows[i]);
     life->watching = on;
 }
 
