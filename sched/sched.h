@@ -487,8 +487,8 @@ struct sched_item *sched_victim(const struct sched *s, const struct sched_flow *
  * Whether the flow is within its share of `slots`, which are counted as the depth is: what it has
  * queued and outstanding is, (queued + outstanding) / slots <= weight / weights of the flows with
  * requests; or it has taken clearly less than its share of late (it has half of its credit left,
- * see backlogs.h), while no more than `slots`, or 32 requests, are queued. So what is let in for
- * its sake is bounded. A share below one request is no share. O(1).
+ * see backlogs.h) beside others, while no more than `slots`, or 32 requests, are queued. So what is
+ * let in for its sake is bounded. A share below one request is no share. O(1).
  */
 bool sched_within_share(const struct sched *s, const struct sched_flow *flow, uint64_t slots);
 

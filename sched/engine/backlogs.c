@@ -108,7 +108,7 @@ int sched_watch_backlogs(struct sched *s, bool on)
     heap_clear(&s->backlogs);
     s->watching = on;
     for (uint64_t i = 0; on && i < s->flows; i++) {
-        s->slots[i]->share_tag = sched_first_share_tag(s, s->slots[i]);
+        s->slots[i]->share_tag = s->share_clock;
         sched_backlog_rekey(s, s->slots[i]);
     }
     return 0;
@@ -138,8 +138,9 @@ static bool takes_less_than_its_share(const struct sched *s, const struct sched_
 {
     uint64_t mean_cost = flow->queued != 0 ? flow->queued_cost / flow->queued : 1;
     uint64_t tag = newest_tag(s, flow, 0) + credit(flow, mean_cost) / 2;
+    bool is_alone = s->active_weight <= flow->weight;
 
-    return s->watching && vtime_before(tag, s->share_clock);
+    return s->watching && !is_alone && vtime_before(tag, s->share_clock);
 }
 
 bool sched_within_share(const struct sched *s, const struct sched_flow *flow, uint64_t slots)

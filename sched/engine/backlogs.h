@@ -6,7 +6,7 @@
  * virtual time as in start-time fair queueing (Goyal, Vin, Cheng, 1996), whatever the algorithm in
  * use:
  *
- *      the flow is attached             share_tag = V, far behind V for a pinned one
+ *      the flow is attached             share_tag = V
  *      a request joins an empty queue   share_tag = max(V - credit, share_tag)
  *      a request is dispatched          V = max(V, share_tag), share_tag += cost / weight
  *      a request comes back             share_tag -= cost / weight
@@ -15,8 +15,7 @@
  * share_tag + (queued cost - its own cost, taken as the mean) / weight. The largest is what fair
  * service would come to last. Unlike a queue's length it knows whose requests the service has been
  * at, and unlike a start tag it remembers who took less than its share: the credit is worth 64
- * requests, so that a burst of such a flow does not look like an excess. Declared (pinned) flows
- * begin with it; who makes flows by key could have it anew with every key. (With the lengths alone,
+ * requests, so that a burst of such a flow does not look like an excess. (With the lengths alone,
  * 4 to 8 % of the requests of a flow at 60 % of its share were put out while another offered ten
  * times the capacity; with the credit less than 1 %.)
  */
@@ -24,12 +23,6 @@
 #define SPILLWAY_SCHED_ENGINE_BACKLOGS_H
 
 #include "sched/engine/engine.h"
-
-/* The tag of a flow that is new, or newly watched. */
-static inline uint64_t sched_first_share_tag(const struct sched *s, const struct sched_flow *flow)
-{
-    return flow->pinned ? s->share_clock - VTIME_LAG / 2 : s->share_clock;
-}
 
 void sched_backlog_rekey(struct sched *s, struct sched_flow *flow);
 void sched_backlog_joined(struct sched *s, struct sched_flow *flow);

@@ -333,7 +333,7 @@ int sched_flow_attach(struct sched *s, struct sched_flow *flow)
     flow->sched = s;
     flow->place = FLOW_CLEAN;
     flow->slot = (uint32_t)s->flows;
-    flow->share_tag = sched_first_share_tag(s, flow);
+    flow->share_tag = s->share_clock;
     s->slots[s->flows++] = flow;
     if (flow->pinned)
         s->idle_pinned_weight += flow->weight;

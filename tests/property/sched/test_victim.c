@@ -125,8 +125,9 @@ static void check_share(struct life *life, const struct model_flow *f, uint64_t 
     if (life->by_cost && sched_queued(life->s) > 0)
         burst *= (exact_t)(sched_queued_cost(life->s) / sched_queued(life->s));
     bool credit = newest_tag(life, f, 0) + in_time(f, mean * CREDIT) / 2 < life->clock;
-    bool within = has * weights <= (exact_t)slots * f->flow.weight ||
-                  (life->watching && queue <= later(slots, burst) && credit);
+    bool within =
+        has * weights <= (exact_t)slots * f->flow.weight ||
+        (life->watching && weights > f->flow.weight && queue <= later(slots, burst) && credit);
     property_check(life->seed, sched_within_share(life->s, &f->flow, slots) == within);
 }
 
@@ -135,11 +136,6 @@ static void check_share(struct life *life, const struct model_flow *f, uint64_t 
 static struct model_flow *some_flow(struct life *life)
 {
     return &life->flows[property_between(&life->random, 0, FLOWS - 1)];
-}
-
-static exact_t first_tag(const struct life *life, const struct model_flow *f)
-{
-    return f->flow.pinned ? life->clock - ((exact_t)1 << 59) : life->clock;
 }
 
 static void attach(struct life *life, struct model_flow *f)
@@ -152,7 +148,7 @@ static void attach(struct life *life, struct model_flow *f)
         sched_flow_pin(&f->flow);
     assert_int_equal(sched_flow_attach(life->s, &f->flow), 0);
     f->attached = true;
-    f->tag = first_tag(life, f);
+    f->tag = life->clock;
 }
 
 static void come(struct life *life)
@@ -238,7 +234,7 @@ static void watch(struct life *life, bool on)
 {
     assert_int_equal(sched_watch_backlogs(life->s, on), 0);
     for (unsigned i = 0; on && !life->watching && i < FLOWS; i++)
-        life->flows[i].tag = first_tag(life, &life->flows[i]);
+        life->flows[i].tag = life->clock;
     life->watching = on;
 }
 
